@@ -29,7 +29,7 @@ NAMES = (*STUDIES, "audit", *PAPERS, PAGE)
 
 def draw_audit(target: Path) -> None:
     """From the table of docs/audit.md, so that picture and table say the same."""
-    from quietq.cli.report.audit_table import Line, plot_lines
+    from quietq.cli.report.pictures import Line, plot_lines
 
     text = (DOCS / "audit.md").read_text(encoding="utf-8")
     lines: dict[str, Line] = {}

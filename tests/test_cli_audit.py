@@ -13,7 +13,7 @@ from quietq.mechanisms.privatise import choose
 from quietq.paper.attacks.attack_plan import plan_trainings
 from quietq.worlds import WALK
 
-SMALL = "--steps 130 --widths 4 --batch 16 --runs 40"
+SMALL = "--steps 130 --set widths=4 --set batch=16 --runs 40"
 """The network has barely begun to learn: what is shown here is the command, not the audit."""
 
 
@@ -30,13 +30,13 @@ def found(quietq, arguments: str, command: str = "audit") -> dict:
 
 @pytest.mark.slow
 def test_the_papers_program(quietq, tmp_path):
-    result = found(quietq, f"published --preset code --sigma 0.32 {SMALL}", "paper audit")
+    result = found(quietq, f"published --set preset=code --set sigma=0.32 {SMALL}", "paper audit")
     assert result["claimed_epsilon"] == 0.9
     assert (result["delta"], result["confidence"], result["runs"], result["judged"]) == (1e-4, 0.95, 40, 30)
     assert result["verdict"] == ("refuted" if result["epsilon_lower"] > 0.9 else "consistent")
     kept = list((tmp_path / "cache" / "audit").rglob("*.npy"))
     assert kept
-    again = found(quietq, f"published --preset code --sigma 0.32 {SMALL}", "paper audit")
+    again = found(quietq, f"published --set preset=code --set sigma=0.32 {SMALL}", "paper audit")
     assert {**result, "seconds": None} == {**again, "seconds": None}
     assert again["seconds"] < result["seconds"]
 
@@ -141,25 +141,27 @@ def test_the_whole_table_runs(quietq):
     ("arguments", "sentence"),
     [
         ("nothing", "No such command 'nothing'"),
-        ("none", "No such command 'none'"),
+        ("nobody", "METHOD must be one of all, published, reward, "),
+        ("none", "METHOD must be one of all, published, reward, "),
         ("reward --world nowhere", "There is no world called 'nowhere'"),
-        ("value --view reward", "'reward'"),
-        ("value --noise path", "No such option: --noise"),
-        ("value --sigma 1", "No such option: --sigma"),
-        ("value --out here", "No such option: --out"),
+        ("value --view reward", "--view reward is for methods that learn from a private reward"),
+        ("value --noise path", "An audit of 'value' has no --noise: leave it out."),
+        ("value --set sigma=1", "A hyper-parameter must be one of knots, gamma,"),
+        ("value --out here", "An audit of 'value' has no --out: leave it out."),
         ("value --confidence 1", "confidence must be above 0.5 and below 1"),
         ("value --runs 3", "runs must be a whole number of at least 40"),
         ("value --epsilon -1", "epsilon must be above 0"),
         ("value --delta 0", "delta must be above 0"),
         ("value --move up", "move must be one of shift, flip, bumps, zigzag"),
         ("value --view final --queries 0", "queries must be a whole number of at least 1"),
-        ("reward --gamma 0.5", "add --view final"),
+        ("reward --set gamma=0.5", "add --view final"),
         ("reward --steps 50", "add --view final"),
         ("reward --radius 0.01 --move flip", "--move makes no difference"),
-        ("published --sigma 0", "this certificate promises nothing"),
+        ("published --set sigma=0", "this certificate promises nothing"),
         ("value --world navigation --move bumps", "is for worlds of one coordinate"),
         ("all --confidence 2", "confidence must be above 0.5 and below 1"),
         ("all --gamma 0.5", "No such option: --gamma"),
+        ("paper-all --set gamma=0.5", "An audit of 'all' has no --set: leave it out."),
         ("all --runs 3", "runs must be a whole number of at least 40"),
         ("value --confidence 0.9999999999999999", "confidence must be above 0.5 and below 1"),
         ("value --seed -1", "seed must be a whole number of at least 0, not -1"),
@@ -170,18 +172,18 @@ def test_the_whole_table_runs(quietq):
         ("value --world navigation --queries 5000", "queries must be fewer"),
         ("value --runs 1000001", "runs must be at most 1000000"),
         ("value --people 5 --radius 0.1", "--people or --radius, not both"),
-        ("evaluation --move flip", "No such option: --move"),
+        ("evaluation --move flip", "An audit of 'evaluation' has no --move: leave it out."),
         ("ratings --people 2", "people must be a whole number of at least 3"),
         ("ratings --dimension 1", "dimension must be a whole number of at least 2"),
         ("ratings --tries 1", "tries must be a whole number of at least 4"),
         ("comparisons --noise path", "noise must be 'auto' or one of 'rounds'"),
-        ("published --people 3", "No such option: --people"),
+        ("published --people 3", "An audit of 'published' has no --people: leave it out."),
         ("published --world navigation", "published adds noise along one coordinate"),
     ],
 )
 def test_wrong_input_is_one_sentence(quietq, arguments: str, sentence: str):
-    of_releases = arguments.split()[0] in ("nothing", "none", "all", "ratings", "comparisons")
-    code, out, err = quietq(f"{'audit' if of_releases else 'paper audit'} {arguments}")
+    of_releases = arguments.split()[0] in ("nothing", "all", "ratings", "comparisons")
+    code, out, err = quietq(f"{'audit' if of_releases else 'paper audit'} {arguments.removeprefix('paper-')}")
     assert (code, out) == (2, "")
     assert sentence in err
     assert len(err.strip().splitlines()) == 1

@@ -3,7 +3,6 @@
 import base64
 import importlib.util
 import json
-import sys
 
 import pytest
 
@@ -31,7 +30,6 @@ KEPT = {
 
 @pytest.mark.slow  # the README's own block runs it in every test run
 def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["quietq.cli.demo_command"], "AUDITED", 5000)
     code, out, err = quietq("demo --quick --out here --json")
     assert (code, err) == (0, "")
     result = json.loads(out)

@@ -112,7 +112,7 @@ def test_a_damaged_file_is_refused(quietq, reward):
 
 def test_publish_an_agent(quietq, tmp_path):
     pytest.importorskip("jax")
-    quietq("paper train none walk --steps 100 --widths 8 --batch 16 --start 16 --replay 100 --out run")
+    quietq("paper train none walk --steps 100 --set widths=8 --set batch=16 --set start=16 --set replay=100 --out run")
     assert not open_release(tmp_path / "run" / "agent.qq").private
     code, out, err = quietq("publish run --out agent.qq")
     assert (code, out) == (2, "")

@@ -1,16 +1,19 @@
 """`quietq reward`, in this process."""
 
 import importlib
+import inspect
 import json
 import subprocess
 import sys
 from typing import Any
+from unittest.mock import create_autospec
 
 import numpy as np
 import polars as pl
 import pytest
 
 from quietq import InvalidInput, load
+from quietq.cli.options import REWARD_FEEDBACK
 from quietq.feedback import FEEDBACK
 
 cli_reward = importlib.import_module("quietq.cli.reward_command")
@@ -197,59 +200,57 @@ def test_mistakes_about_comparisons(quietq, choices, tmp_path, change, words):
 
 
 @pytest.fixture
-def counted(monkeypatch, tmp_path):
-    """A kind of feedback that is told what it is read with, and refuses."""
+def told(quietq, monkeypatch, tmp_path):
+    """What a kind of feedback is read with by a command line, and what that says."""
     seen = {}
 
-    class Counted:
-        @classmethod
-        def read(cls, source, *, people, box=None, items=None, options=None, actions=None, mood="mood", progress=None):
-            told = {"people": people, "box": box, "items": items, "options": options, "actions": actions, "mood": mood}
-            seen.update({name: value for name, value in told.items() if value is not None})
-            raise InvalidInput("Nobody is counted.")
+    def refuse(source, **given):
+        seen.update(given)
+        raise InvalidInput("Nobody is counted.")
 
-    monkeypatch.setitem(FEEDBACK, "counted", Counted)
-    monkeypatch.setattr(cli_reward, "REWARD_FEEDBACK", (*cli_reward.REWARD_FEEDBACK, "counted"))
+    (tmp_path / "x.csv").write_text("person\n")
 
-    def reward(**options):
+    def reward(kind, words):
         seen.clear()
-        given = {
-            "kind": "counted",
-            "files": [tmp_path / "x.csv"],
-            "out": tmp_path / "x.qq",
-            "epsilon": 1.0,
-            "delta": 0.1,
-        }
-        with pytest.raises(InvalidInput) as refused:
-            cli_reward.reward({**given, "people": 7, **options})
-        return dict(seen), str(refused.value)
+        read = create_autospec(FEEDBACK[kind].read, side_effect=refuse)
+        with monkeypatch.context() as patch:
+            patch.setattr(FEEDBACK[kind], "read", read)
+            code, out, err = quietq(f"reward x.csv --kind {kind} --people 7 {words} --check")
+        assert (code, out) == (2, "")
+        return dict(seen), err.removeprefix("quietq: ").rstrip()
 
     return reward
 
 
-def test_a_new_kind_of_feedback_has_its_own_options(counted):
-    options = cli_reward._options()
-    assert options["mood"].__metadata__[0].rich_help_panel == "Options of counted"
-    assert options["people"].__metadata__[0].rich_help_panel is None
-    told, words = counted(box=["0 1"], mood="temper")
-    assert (told, words) == ({"people": 7, "box": [(0.0, 1.0)], "mood": "temper"}, "Nobody is counted.")
-    assert counted(slope=1.0) == ({}, "counted have no --slope: leave it out, or say --kind ratings.")
+def test_a_kind_is_read_with_what_was_given(told):
+    found, words = told("ratings", "--low 0 --high 1 --box 0 1")
+    assert (found, words) == ({"people": 7, "box": [(0.0, 1.0)], "low": 0.0, "high": 1.0}, "Nobody is counted.")
+    assert told("comparisons", "--slope 1") == ({}, "comparisons have no --slope: leave it out, or say --kind ratings.")
 
 
-def test_options_of_several_words(counted, tmp_path):
-    (file := tmp_path / "items.txt").write_text("tea\ncake\n")
-    told, _ = counted(items=[str(file)], actions=["stay", "go"])
-    assert (told["items"], told["actions"]) == (str(file), ["stay", "go"])
-    _, words = counted(items=["tea,cake"])
+def test_every_parameter_of_a_kind_is_an_option():
+    """Those of its `read`, but `levels`, which is for experiments; `progress` is shown on a terminal."""
+    names = {"options": "option", "source": "files"}
+    options = set(inspect.signature(cli_reward.reward).parameters)
+    for kind in REWARD_FEEDBACK:
+        parameters = set(inspect.signature(FEEDBACK[kind].read).parameters) - {"levels", "progress"}
+        assert {names.get(name, name) for name in parameters} <= options
+
+
+def test_options_of_several_words(told, tmp_path):
+    (tmp_path / "items.txt").write_text("tea\ncake\n")
+    rated = "--low 0 --high 1"
+    found, _ = told("ratings", f"{rated} --items items.txt --actions stay --actions go")
+    assert (found["items"], found["actions"]) == ("items.txt", ["stay", "go"])
+    _, words = told("ratings", f"{rated} --items tea,cake")
     assert words.startswith("There is no file 'tea,cake': give --items once per item, or once with a file of one name")
-    told, _ = counted(option=["bus=fare,time", "car=cost,hours"], box=["0 1"])
-    assert told["options"] == {"bus": ["fare", "time"], "car": ["cost", "hours"]}
-    assert told["box"] == [(0.0, 1.0), (0.0, 1.0)]
+    found, _ = told("comparisons", "--option bus=fare,time --option car=cost,hours --box 0 1")
+    assert found["options"] == {"bus": ["fare", "time"], "car": ["cost", "hours"]}
+    assert found["box"] == [(0.0, 1.0), (0.0, 1.0)]
     for wrong in ("bus", "bus=", "=fare", "bus=fare,"):
-        assert f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=fare,time, not {wrong!r}." in (
-            counted(option=[wrong])
-        )
-    _, words = counted(option=["bus=fare,time", "car=cost"])
+        said = f"--option must be NAME=COLUMN,COLUMN, e.g. --option bus=fare,time, not {wrong!r}."
+        assert told("comparisons", f"--option {wrong}") == ({}, said)
+    _, words = told("comparisons", "--option bus=fare,time --option car=cost")
     assert words == "--option bus and --option car must have a column for each coordinate, not 2 and 1 columns."
 
 

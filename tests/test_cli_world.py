@@ -20,7 +20,7 @@ from quietq.mechanisms import moments, rounds
 from quietq.worlds.plan_check import CheckedPlan
 from quietq.worlds.private_env import PrivateWorldEnv
 
-cli_world = importlib.import_module("quietq.cli.world_command")
+cli_world = importlib.import_module("quietq.cli.sessions_commands")
 
 PEOPLE, STEPS = 30, 4
 PAIRED = "--person who --step step --state x --box 0 1 --action push --actions 0 --actions 1 --low 0 --high 1"
@@ -212,7 +212,7 @@ def test_a_ledger_is_charged_once_and_a_failure_after_that_is_told(quietq, rows,
 
 def test_spreads_are_those_of_the_steps(rows, tmp_path):
     pytest.importorskip("matplotlib")
-    from quietq.cli.report.world_picture import plot_world, spreads
+    from quietq.cli.report.pictures import plot_world, spreads
 
     read = {"person": "who", "step": "step", "state": "x", "action": "push", "actions": [0, 1], "reward": "reward"}
     sessions = qq.Sessions.read(rows, **read, box=(0, 1), people=PEOPLE)

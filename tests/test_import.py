@@ -34,7 +34,7 @@ def test_import_is_light():
 
 
 @pytest.mark.parametrize(
-    "command", ["", "--version", "--help", "paper train", "paper train --help", "audit --help", "paper methods --json"]
+    "command", ["", "--version", "--help", "paper", "paper train --help", "audit --help", "paper methods --json"]
 )
 def test_what_only_tells_imports_nothing_slow(command):
     code = f"""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import quietq as qq
-from quietq.cli import known_names
+from quietq.cli import options
 from quietq.feedback import FEEDBACK
 from quietq.mechanisms.privatise import MECHANISMS
 from quietq.paper.method_table import METHOD_TABLE, Described
@@ -102,7 +102,8 @@ def test_a_world_is_a_file_and_an_entry(lamp, quietq):
     world = find_world("lamp")
     assert plan_on_grid(world, cells=32)(np.array([[0.1], [0.9]])).tolist() == [1, 0]
     pytest.importorskip("jax")
-    code, out, err = quietq("paper train none lamp --steps 100 --widths 8 --batch 16 --start 16 --replay 100 --json")
+    small = "--set widths=8 --set batch=16 --set start=16 --set replay=100"
+    code, out, err = quietq(f"paper train none lamp --steps 100 {small} --json")
     assert (code, err) == (0, "")
     assert len(json.loads(out)["not_private"]["score"]) == 1
 
@@ -112,12 +113,10 @@ def test_a_method_is_a_file_and_its_entries(echo, quietq):
 
     listed = json.loads(quietq("paper methods --json")[1])["methods"]
     assert [one["noise"] for one in listed if one["name"] == "echo"] == ["each observed reward"]
-    assert "As input, and louder" in quietq("paper train --help")[1]
-    page = quietq("paper train echo --help")[1]
-    assert "--loudness <float>" in page
-    assert "How loud it is (0.5)." in page
+    assert "As input, and louder" in quietq("paper methods")[1]
+    assert "loudness=0.5  <float>\n      How loud it is." in quietq("paper methods echo")[1]
     promise = "--people 50 --epsilon 0.9 --delta 1e-4"
-    code, out, err = quietq(f"paper train echo walk {promise} --steps 100 --loudness 2 --out run --json")
+    code, out, err = quietq(f"paper train echo walk {promise} --steps 100 --set loudness=2 --out run --json")
     assert (code, err) == (0, "")
     assert json.loads(out)["certificate"]["method"] == "echo"
     agent = Agent.load("run/agent.qq")
@@ -140,9 +139,9 @@ def test_names_are_those_of_the_classes():
 
 def test_the_command_line_knows_all_names():
     """Literals, so that help and completion load nothing."""
-    assert tuple(MECHANISMS) == known_names.NOISES
-    assert tuple(WORLDS) == known_names.WORLDS
-    assert tuple(FEEDBACK) == known_names.FEEDBACK
+    assert tuple(MECHANISMS) == options.NOISES
+    assert tuple(WORLDS) == options.WORLDS
+    assert tuple(FEEDBACK) == (*options.REWARD_FEEDBACK, "sessions")
     assert {name: one.standing for name, one in METHOD_TABLE.items()} == {
         name: one.standing for name, one in TRAINED_METHODS.items()
     }

@@ -7,9 +7,12 @@ from types import FunctionType
 from typing import Any
 
 import jaxtyping
-from beartype import BeartypeConf, beartype
+import typer
+from beartype import BeartypeConf, FrozenDict, beartype
 
-typecheck = beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=TypeError))
+# Commands ask for typer.Context, as typer has it, and are given one of the class that it is made from.
+CONTEXT = FrozenDict({typer.Context: typer.Context.__base__})
+typecheck = beartype(conf=BeartypeConf(hint_overrides=CONTEXT, is_pep484_tower=True, violation_type=TypeError))
 _jaxtyped = jaxtyping.jaxtyped
 
 

@@ -22,7 +22,7 @@ from quietq import (
 )
 from quietq.cli.report import plot_reward
 from quietq.cli.report.look import promise
-from quietq.cli.report.reward_picture import dependence
+from quietq.cli.report.pictures import dependence
 from quietq.mechanisms import privatise
 from quietq.noise import Box
 from quietq.paper import BandLimited, FiniteRankMechanism

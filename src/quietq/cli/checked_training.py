@@ -4,134 +4,167 @@ The check is a rehearsal with simulated noise, so that what would be refused lat
 """
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, replace
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+import gymnasium
 import numpy as np
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.known_names import NOISES
-from quietq.cli.ledger_command import LEDGER, SOURCE
-from quietq.cli.options import dashed, kinds
+from quietq.cli.app import INTERRUPTED, dashed
+from quietq.cli.options import given, read_assignment, refuse_others
 from quietq.mechanisms.privatise import MECHANISMS
-from quietq.paper.agents.agent import Agent
+from quietq.paper.agents import Agent, InLoopMethod, RewardLearner
 from quietq.paper.agents.hyper_parameters import options_of, read_options
+from quietq.paper.agents.scoring import NotPrivate
 from quietq.paper.agents.training import Training
 from quietq.paper.agents.world_reward import out_of_reach, privatise_world
+from quietq.paper.method_table import METHOD_TABLE
 from quietq.paper.methods import METHODS, build_method
+from quietq.privacy import Account, Relation
 from quietq.privacy.checks import count
-from quietq.privacy.relations import Relation
+from quietq.released.publishable import Publishable
 from quietq.worlds import World, find_place
 
-PROMISE = ("people", "radius", "epsilon", "delta")
+if TYPE_CHECKING:
+    from quietq.ledger import SourceAccount
 
 
-def setting(sentence: str, part: str, default: Any = None, choices: Iterable[str] = ()) -> Any:
-    """A field that is an option of the command line, with its sentence; methods have the parts that they need."""
-    return field(default=default, metadata={"help": sentence, "part": part, "choices": choices})
+def learns_from_reward(method: str) -> bool:
+    """Whether a method learns from a private reward."""
+    return issubclass(METHODS[method], RewardLearner)
+
+
+def promises(method: str) -> bool:
+    """Whether a method promises something for a budget that it is given."""
+    return issubclass(METHODS[method], RewardLearner | InLoopMethod)
+
+
+def refused_options(method: str) -> set[str]:
+    """Names the options of `train` and `audit` that make no sense for a method."""
+    refused: set[str] = set()
+    if not learns_from_reward(method):
+        refused |= {"reward", "noise", "pieces", "rewards"}
+    if not promises(method):
+        refused |= {"people", "radius", "epsilon", "delta", "ledger", "source"}
+    if METHOD_TABLE[method].standing == "none":
+        refused.add("simulate")
+    return refused
+
+
+def read_hyper_parameters(method: str, words: list[str] | None) -> dict[str, object]:
+    """Reads what --set says; refused by the method where it has no such hyper-parameter."""
+    texts = dict(read_assignment(word, "--set", "NAME=VALUE, e.g. --set gamma=0.9") for word in words or ())
+    return read_options(METHODS[method], {name.replace("-", "_"): text for name, text in texts.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A training, as the command line and config.json have it; None is what was not given."""
+    """A training as it was asked for, and as config.json keeps it; None is what was not given."""
 
     method: str
     world: str
     box: tuple[tuple[float, float], ...] = ()
-    env: Mapping[str, Any] = field(default_factory=dict)
-    people: int | None = setting("How many people stand behind the reward; public.", "promise")
-    radius: float | None = setting(
-        "Instead of people: most that neighbouring rewards differ, however rough.", "promise"
-    )
-    epsilon: float | None = setting("Privacy budget, above 0.", "promise")
-    delta: float | None = setting("Probability that the promise fails, well below 1/people.", "promise")
-    reward: str | None = setting("Train on this private reward, which `quietq reward` or publish wrote.", "reward")
-    noise: str | None = setting("Of the reward; default auto.", "noise", choices=("auto", *NOISES))
-    pieces: int | None = setting("Pieces between the knots of k-norm and knots.", "noise")
-    rewards: int | None = setting("With --radius: noised rewards that a reward is made of; default 5000.", "reward")
-    steps: int = setting("Steps of the world to learn from; default 5000.", "run", 5000)
-    seeds: int = setting("Trainings side by side; default 1.", "run", 1)
-    seed: int = setting("Makes training repeatable; noise that protects is new whatever the seed.", "run", MISSING)
-    log: bool = setting("Write a log for TensorBoard, in the run's folder.", "run", False)
-    simulate: int | None = setting("So many simulated noise draws, for experiments: they protect nobody.", "simulate")
-    ledger: str | None = setting(LEDGER, "ledger")
-    source: str | None = setting(SOURCE, "ledger")
-    options: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, object] = field(default_factory=dict)
+    people: int | None = None
+    radius: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    reward: str | None = None
+    noise: str | None = None
+    pieces: int | None = None
+    rewards: int | None = None
+    steps: int = 5000
+    seeds: int = 1
+    seed: int = field(default_factory=lambda: int.from_bytes(os.urandom(4)))
+    log: bool = False
+    simulate: int | None = None
+    ledger: str | None = None
+    source: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
     """Hyper-parameters; in config.json all of them, so that it does not hang on defaults."""
 
-    @classmethod
-    def new(cls, method: str, values: Mapping[str, Any]) -> "Settings":
-        kind = METHODS[method]
-        common = {name: value for name, value in values.items() if name not in options_of(kind)}
+    def __post_init__(self) -> None:
+        """Refuses options that contradict each other, and those that the method has no use for."""
         for name in ("steps", "seeds", "people", "simulate", "rewards", "pieces"):
-            if name in common:
-                count(name, common[name])
-        count("seed", common.setdefault("seed", int.from_bytes(os.urandom(4))), 0, 2**63 - 1)
-        settings = cls(method=method, **common, options=read_options(kind, values))
-        settings.check()
-        return settings
+            if (value := getattr(self, name)) is not None:
+                count(name, value)
+        count("seed", self.seed, 0, 2**63 - 1)
+        typed = given(**vars(self))
+        refuse_others(f"{self.method!r} has", typed, set(typed) - refused_options(self.method))
+        if self.people is not None and self.radius is not None:
+            raise qq.InvalidInput("--people and --radius both say what one person can change: give one of them.")
+        if self.simulate is not None and self.ledger is not None:
+            raise qq.InvalidInput("--ledger is charged for noise that protects, and --simulate draws none.")
+        if self.reward is not None:
+            self._check_file(typed)
+        elif promises(self.method):
+            self._check_promise(typed)
 
-    def check(self) -> None:
-        on_reward, promises = kinds(self.method)
-        names = {name for name, value in asdict(self).items() if value is not None}
-        extra = [name for name in (*PROMISE, "simulate", "noise", "pieces", "rewards") if name in names]
-        missing = [name for name in ("people", "epsilon", "delta") if name not in names]
-        if "radius" in names and "people" in missing:
-            missing.remove("people")
-        other = ", or --reward with a private reward's file" if on_reward else ""
-        smooth = sorted(names & {"noise", "pieces"})
-        for wrong, sentence in (
-            ({"reward", "ledger"} <= names,
-             "--reward was paid for when it was made, and training on it is free: leave out --ledger."),
-            ("reward" in names and extra,
-             f"--reward brings its noise and its promise along: leave out {dashed(*extra)}."),
-            ({"ledger", "simulate"} <= names,
-             "--ledger is charged for noise that protects, and --simulate draws none."),
-            ({"people", "radius"} <= names,
-             "--people and --radius both say what one person can change: give one of them."),
-            (promises and missing and "reward" not in names, f"{self.method!r} needs {dashed(*missing)}{other}."),
-            ("rewards" in names and "radius" not in names, "--rewards counts noised rewards, and belongs to --radius."),
-            ("radius" in names and smooth,
-             f"{dashed(*smooth)} needs smooth rewards: give --people instead of --radius."),
-        ):  # fmt: skip
-            if wrong:
-                raise qq.InvalidInput(sentence)
+    def _check_file(self, typed: dict[str, object]) -> None:
+        """A private reward's file was paid for, and says everything about its promise."""
+        if self.ledger is not None:
+            raise qq.InvalidInput(
+                "--reward was paid for when it was made, and training on it is free: leave out --ledger."
+            )
+        of_promise = ("people", "radius", "epsilon", "delta", "simulate", "noise", "pieces", "rewards")
+        if extra := [name for name in of_promise if name in typed]:
+            raise qq.InvalidInput(f"--reward brings its noise and its promise along: leave out {dashed(*extra)}.")
+
+    def _check_promise(self, typed: dict[str, object]) -> None:
+        needed = ("epsilon", "delta") if self.radius is not None else ("people", "epsilon", "delta")
+        if missing := [name for name in needed if name not in typed]:
+            other = ", or --reward with a private reward's file" if learns_from_reward(self.method) else ""
+            raise qq.InvalidInput(f"{self.method!r} needs {dashed(*missing)}{other}.")
+        if self.rewards is not None and self.radius is None:
+            raise qq.InvalidInput("--rewards counts noised rewards, and belongs to --radius.")
+        smooth = [name for name in ("noise", "pieces") if name in typed]
+        if self.radius is not None and smooth:
+            raise qq.InvalidInput(f"{dashed(*smooth)} needs smooth rewards: give --people instead of --radius.")
 
 
 class CheckedTraining:
-    """A training that was checked, and can be carried out."""
+    """A training that was rehearsed, and can be carried out."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = s = settings
-        self.on_reward, promises = kinds(s.method)
-        self.world = _find(s)
-        self.budget, self.relation = None, None
-        if promises and s.reward is None:
-            self.budget, self.relation = qq.Budget(s.epsilon, s.delta), self._relate()  # type: ignore[arg-type]
-        method = self._build([self._make_reward(simulate=0)] if self.on_reward else [])
-        agent = Agent(self.world, method, seed=s.seed)
-        Training(
-            world=self.world, spaces=agent.spaces, method=method, seed=s.seed, steps=s.steps, seeds=s.seeds,
+        self.settings = settings
+        self.learns_from_reward = learns_from_reward(settings.method)
+        self.world = _find_world(settings)
+        self.budget: qq.Budget | None = None
+        self.relation: Relation | None = None
+        if settings.epsilon is not None and settings.delta is not None:
+            self.budget = qq.Budget(settings.epsilon, settings.delta)
+            self.relation = self._relate()
+        rehearsal = self._build_agent([self._make_reward(simulate=0)] if self.learns_from_reward else [])
+        Training(  # checks itself when it is made
+            world=rehearsal.world,
+            spaces=rehearsal.spaces,
+            method=rehearsal.method,
+            seed=settings.seed,
+            steps=settings.steps,
+            seeds=settings.seeds,
             simulate=self.simulate,
-        )  # fmt: skip
-        name = self.world.name if isinstance(self.world, World) else s.world
-        self.settings = replace(s, world=name, options={one: getattr(method, one) for one in options_of(type(method))})
+        )
+        options = {name: getattr(rehearsal.method, name) for name in options_of(type(rehearsal.method))}
+        name = self.world.name if isinstance(self.world, World) else settings.world
+        self.settings = replace(settings, world=name, options=options)
 
     @property
     def simulate(self) -> int | None:
         """How many draws the training itself simulates; a private reward is simulated before it."""
-        return None if self.on_reward else self.settings.simulate
+        return None if self.learns_from_reward else self.settings.simulate
 
-    def build_agent(self, out: Path, account: Any = None) -> Any:
-        """The agent, ready to learn. A private reward is drawn now, and written to the run's folder.
+    def build_agent(self, out: Path, account: Account | None = None) -> Agent:
+        """Makes the agent that learns. A private reward is drawn now, and written to the run's folder.
 
         Whatever is drawn is charged to `account` first.
         """
-        rewards = self._find_rewards(out, account) if self.on_reward else []
-        return Agent(self.world, self._build(rewards), seed=self.settings.seed, account=account)
+        return self._build_agent(self._draw_rewards(out, account) if self.learns_from_reward else [], account)
 
     def warning(self) -> str | None:
         """A sentence if a good score is out of reach of any algorithm with this promise."""
@@ -143,53 +176,126 @@ class CheckedTraining:
         return out_of_reach(self.world, radius, self.budget, gaussian=not pure)
 
     def _relate(self) -> Relation:
-        """What must stay hidden; refused if the method has no noise for it."""
-        s, world = self.settings, self.world
-        if not isinstance(world, World) and self.on_reward:
-            raise qq.InvalidInput(f"{s.method!r} needs --reward in {s.world!r}: a private reward's file.")
-        if s.radius is not None:
-            return qq.SupBall(s.radius)
-        if not isinstance(world, World):
-            raise qq.InvalidInput(f"What people want of {s.world!r} is not declared: give --radius, not --people.")
-        assert s.people is not None
-        return world.relation(s.people)
+        """Says what must stay hidden; refused if the method has no noise for it."""
+        settings = self.settings
+        if not isinstance(self.world, World) and self.learns_from_reward:
+            raise qq.InvalidInput(f"{settings.method!r} needs --reward in {settings.world!r}: a private reward's file.")
+        if settings.radius is not None:
+            return qq.SupBall(settings.radius)
+        if not isinstance(self.world, World):
+            raise qq.InvalidInput(
+                f"What people want of {settings.world!r} is not declared: give --radius, not --people."
+            )
+        assert settings.people is not None
+        return self.world.relation(settings.people)
 
-    def _build(self, rewards: list[Any]) -> Any:
-        further: dict[str, Any] = {}
-        if self.on_reward:
-            further = {"private": rewards[0] if len(rewards) == 1 else rewards}
+    def _build_agent(self, rewards: list[Publishable], account: Account | None = None) -> Agent:
+        promised: dict[str, object] = {}
+        if rewards:
+            promised = {"private": rewards[0] if len(rewards) == 1 else rewards}
         elif self.budget is not None:
-            further = {"relation": self.relation, "budget": self.budget}
-        return build_method(self.settings.method, self.settings.options, **further)
+            promised = {"relation": self.relation, "budget": self.budget}
+        method = build_method(self.settings.method, self.settings.options, **promised)
+        return Agent(self.world, method, seed=self.settings.seed, account=account)
 
-    def _find_rewards(self, out: Path, account: Any) -> list[Any]:
-        s = self.settings
-        if s.simulate is not None:
-            seeds = (np.random.SeedSequence((s.seed, draw)) for draw in range(s.simulate))
+    def _draw_rewards(self, out: Path, account: Account | None) -> list[Publishable]:
+        settings = self.settings
+        if settings.simulate is not None:
+            seeds = (np.random.SeedSequence((settings.seed, draw)) for draw in range(settings.simulate))
             return [self._make_reward(int(seed.generate_state(1)[0])) for seed in seeds]
         private = self._make_reward(account=account)
-        if s.reward is None:
+        if settings.reward is None:
             qq.publish(private, out / folder.REWARD)
         return [private]
 
-    def _make_reward(self, simulate: int | None = None, account: Any = None) -> Any:
-        s = self.settings
-        if s.reward is not None:
-            return qq.load(s.reward)
-        assert self.budget is not None
+    def _make_reward(self, simulate: int | None = None, account: Account | None = None) -> Publishable:
+        settings = self.settings
+        if settings.reward is not None:
+            return qq.load(settings.reward)
+        assert isinstance(self.world, World)
         assert self.relation is not None
+        assert self.budget is not None
         return privatise_world(
-            self.world, self.relation, self.budget, noise=s.noise, pieces=s.pieces, rewards=s.rewards,  # type: ignore[arg-type]
-            seed=s.seed, simulate=simulate, account=account,
-        )  # fmt: skip
+            self.world,
+            self.relation,
+            self.budget,
+            noise=settings.noise,
+            pieces=settings.pieces,
+            rewards=settings.rewards,
+            seed=settings.seed,
+            simulate=simulate,
+            account=account,
+        )
 
 
-def _find(settings: Settings) -> Any:
+def _find_world(settings: Settings) -> World | gymnasium.Env:
     place = find_place(settings.world, settings.box, settings.env)
-    space: Any = getattr(place, "observation_space", None)
-    if hasattr(space, "is_bounded") and len(space.shape) == 1 and not space.is_bounded():
+    space = getattr(place, "observation_space", None)
+    if space is not None and hasattr(space, "is_bounded") and len(space.shape) == 1 and not space.is_bounded():
         raise qq.InvalidInput(
             f"The observations of {settings.world!r} have no bounds: give --box LOW HIGH for each of their "
             f"{space.shape[0]} coordinates, in order; public."
         )
     return place
+
+
+def carry_out(training: CheckedTraining, out: Path, account: "SourceAccount | None") -> tuple[Agent, NotPrivate]:
+    """Trains, and writes the run's folder; the scores under the true reward are not private."""
+    settings = training.settings
+    out.mkdir(parents=True, exist_ok=True)
+    folder.write_config(out, asdict(settings))
+    folder.write_note(out, None, True)
+    agent = None
+    before = _charges(account)
+    try:
+        agent = training.build_agent(out, account)
+        agent.learn(
+            settings.steps,
+            seeds=settings.seeds,
+            simulate=training.simulate,
+            progress=sys.stderr.isatty(),
+            log=out / folder.LOG if settings.log else None,
+        )
+        return agent, _write(agent, out)
+    except qq.BudgetExhausted:  # nothing was booked, and nothing is left behind
+        shutil.rmtree(out)
+        raise
+    except KeyboardInterrupt:
+        spent = agent is not None and agent.spent if account is None else _charges(account) > before
+        print(f"\nquietq: stopped: {_what_is_left(training, out, spent)}.", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None  # it has said what there is to say
+
+
+def _write(agent: Agent, out: Path) -> NotPrivate:
+    """Writes what was released, and then what is not private, which it gives back."""
+    if agent.certificate.standing == "certified":
+        qq.publish(agent, out / folder.AGENT)
+    else:
+        agent.save(out / folder.AGENT)  # marked as NOT PRIVATE
+    folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
+    if agent.method.uses_true_reward:
+        folder.write_returns(out, agent.not_private["episode_returns"])
+    evaluation = agent.evaluate()
+    folder.write_json(out / folder.SCORES, {"score": evaluation.scores, "return": evaluation.returns})
+    folder.write_note(out, agent.certificate.standing, agent.method.uses_true_reward)
+    return evaluation
+
+
+def _charges(account: "SourceAccount | None") -> set[str]:
+    """The ids of what a ledger booked for trainings by this method: it knows of a charge before this process does."""
+    if account is None:
+        return set()
+    return {one.id for one in account.ledger.balance(account.source).bookings if one.method == account.method}
+
+
+def _what_is_left(training: CheckedTraining, out: Path, spent: bool) -> str:
+    """What a training that was stopped cost, and what there is of it: noise that is left over is never kept."""
+    if (out / folder.AGENT).exists():
+        return f"the agent is trained, and in {out / folder.AGENT}; only its scores are missing"
+    if (out / folder.REWARD).exists():
+        again = f"--reward {out / folder.REWARD} trains on it, and spends nothing"
+        return f"the training is lost, but not the private reward that was spent on: {again}"
+    if not spent or training.budget is None:
+        return "the training is lost; nothing was spent"
+    budget = f"epsilon = {training.budget.epsilon:g} and delta = {training.budget.delta:g}"
+    return f"the training is lost, and {budget} were spent on it, because its noise had been drawn"

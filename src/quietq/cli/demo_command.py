@@ -1,51 +1,44 @@
-"""`quietq demo`."""
+"""`quietq demo`: ratings in; private rewards, a private agent and a report out."""
 
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import AsJson, answer, app
-from quietq.cli.ledger_command import LedgerSource, LedgerUrl, open_account
-from quietq.cli.steps import ProgressSteps
+from quietq.cli.app import INTERRUPTED, answer, app
+from quietq.cli.folder import DemoFile
+from quietq.cli.ledger_command import open_account
+from quietq.cli.options import AsJson, LedgerSource, LedgerUrl
+from quietq.progress import ProgressSteps
 
 if TYPE_CHECKING:
-    from quietq.audit import Finding
+    import numpy as np
 
-BUDGET = (0.5, 1e-5)
-"""Of each of two releases."""
-RATINGS, REWARD_PLOT, VALUES_PLOT = "PRIVATE-ratings.csv", "reward.png", "values.png"
-RATED, CANDIDATES, MAP = "PRIVATE-candidates.csv", "candidates.qq", "candidates.png"
-OUTCOME, REPORT, OUTCOME_REPORT = "NOT-PRIVATE-outcome.png", "report.html", "NOT-PRIVATE-report.html"
-TRUE_MAP = "NOT-PRIVATE-candidates.png"
-AUDITED = 100_000
-"""Releases of each of two functions, to attack the mechanism with."""
+    from quietq.audit import Finding
+    from quietq.ledger import SourceAccount
+
 NOTE = f"""\
 What may be published, under the promise in {folder.CERTIFICATE}:
-  {folder.REWARD}: the voters' mean reward, made private; {REWARD_PLOT} shows it
-  {folder.AGENT}: a policy that was planned on it; {VALUES_PLOT} shows its values
+  {folder.REWARD}: the voters' mean reward, made private; {DemoFile.REWARD_PLOT} shows it
+  {folder.AGENT}: a policy that was planned on it; {DemoFile.VALUES_PLOT} shows its values
   {folder.CERTIFICATE}: what was promised, to whom and under which assumptions
 What may be published too; with it, both budgets add up, for the people are the same:
-  {CANDIDATES}: the voters' mean rating of candidates in two dimensions, made private; {MAP} shows it
-  {REPORT}: all of this in words and pictures, with an audit
+  {DemoFile.CANDIDATES}: the voters' mean rating of candidates in two dimensions, made private; \
+{DemoFile.CANDIDATES_MAP} shows it
+  {DemoFile.REPORT}: all of this in words and pictures, with an audit
 Every demo draws new noise: if you publish several, their budgets add up.
 
 NOT PRIVATE, for you only, because they look at the true reward:
-  {folder.SCORES}: how well the agent does; {OUTCOME} shows it, {TRUE_MAP} the true map
-  {OUTCOME_REPORT}: the report, with how well the agent does
+  {folder.SCORES}: how well the agent does; {DemoFile.OUTCOME_PLOT} shows it, {DemoFile.TRUE_MAP} the true map
+  {DemoFile.OUTCOME_REPORT}: the report, with how well the agent does
 
 PRIVATE:
-  {RATINGS} and {RATED}: what the voters like; they are not needed any more
+  {DemoFile.RATINGS} and {DemoFile.RATED_CANDIDATES}: what the voters like; they are not needed any more
 """
-PICTURES = {"reward": REWARD_PLOT, "values": VALUES_PLOT, "outcome": OUTCOME, "report": REPORT,
-            "outcome report": OUTCOME_REPORT, "candidates": MAP, "candidates outcome": TRUE_MAP}  # fmt: skip
-OWN = {folder.REWARD, folder.AGENT, folder.CERTIFICATE, folder.SCORES, folder.README, RATINGS, RATED, CANDIDATES,
-       *PICTURES.values()}  # fmt: skip
-IMPORTS = 2.5
 STEPS = {
     "Reading what 944 voters like": 1.5,
     "Making it private, once, with noise from the operating system: along a line, and in two dimensions": 1.5,
@@ -53,19 +46,19 @@ STEPS = {
     "Attacking the mechanism, to see whether its promise holds": 1.5,
     "Drawing pictures, and looking at how well the agent does": 4.0,
 }
-"""And how many seconds each takes on an idle machine."""
+"""The steps of the demo, and how many seconds each takes on an idle machine."""
 
 
-@app.command()
+@app.command(rich_help_panel="Before you spend anything")
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="Folder for what is made; files of an earlier demo are replaced.")
-    ] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="Folder for what is made; files of an earlier demo are replaced.")] = Path(
+        "runs/demo"
+    ),
     quick: Annotated[bool, typer.Option("--quick", help="Attack the mechanism with fewer releases.")] = False,
     ledger: LedgerUrl = None,
     source: LedgerSource = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Show everything on 944 voters: ratings in; private rewards, a private agent and a report out."""
     began = time.monotonic()
     from quietq.cli import report
@@ -73,41 +66,43 @@ def demo(
 
     voters.require()
     report.require()
-    if not (out.is_dir() and {path.name for path in out.iterdir()} <= OWN):  # an earlier demo's, and nothing else
-        folder.choose(out, "")
+    of_training = (folder.REWARD, folder.AGENT, folder.CERTIFICATE, folder.SCORES, folder.README)
+    if not (out.is_dir() and {path.name for path in out.iterdir()} <= {*of_training, *DemoFile}):
+        folder.choose(out, "")  # refuses a folder with anything but an earlier demo in it
     account = open_account(ledger, source, "demo")
-    _check(account)
+    budget = qq.Budget(0.5, 1e-5)
+    _check_room(account, budget)
     out.mkdir(parents=True, exist_ok=True)
     for path in out.iterdir():  # so that an end half-way leaves nothing of an earlier demo among what is new
         path.unlink()
-    steps = ProgressSteps(STEPS, not as_json, IMPORTS)
+    steps = ProgressSteps(STEPS, not as_json, before=2.5)
     try:
-        certificate, result = _show(out, quick, account, steps)
+        certificate, result = _show(out, budget, account, steps, audit_runs=5_000 if quick else 100_000)
     except KeyboardInterrupt:
         steps.end()
         print(_stopped(out, steps), file=sys.stderr)
-        raise SystemExit(130) from None  # it has said what there is to say
+        raise SystemExit(INTERRUPTED) from None  # it has said what there is to say
     seconds = round(time.monotonic() - began, 3)
     program = sys.argv[0] if Path(sys.argv[0]).name == "quietq" else "quietq"
     record = {"certificate": certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
-    page = (out / REPORT).absolute().as_uri()
-    answer(
-        as_json,
-        record,
+    page = out / DemoFile.REPORT
+    lines = [
         f"{certificate}\n",
         NOTE,
         f"NOT PRIVATE, for you only: the agent's return under the voters' true reward is {result['return']:.2f}; the "
         f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "
         f"{result['worst']:.2f}.",
-        f"To look at it in a browser: {program} serve {out / folder.AGENT} {out / folder.REWARD} {out / CANDIDATES}",
-        f"Read {out / REPORT}, or {out / OUTCOME_REPORT} with the outcome. It took {seconds:.0f} seconds.",
-        *([f"The report, to click on: {page}"] if sys.stdout.isatty() else []),
-    )
+        f"To look at it in a browser: {program} serve {out / folder.AGENT} {out / folder.REWARD} "
+        f"{out / DemoFile.CANDIDATES}",
+        f"Read {page}, or {out / DemoFile.OUTCOME_REPORT} with the outcome. It took {seconds:.0f} seconds.",
+    ]
+    if sys.stdout.isatty():
+        lines.append(f"The report, to click on: {page.absolute().as_uri()}")
+    answer(as_json, record, *lines)
 
 
-def _check(account: Any) -> None:
+def _check_room(account: "SourceAccount | None", budget: "qq.Budget") -> None:
     """Refuses a ledger that has no room for both releases, before either is charged."""
-    budget = qq.Budget(*BUDGET)
     if account is not None and not account.spending.covers(qq.Cost.gaussian(2**0.5 * budget.mu)):
         raise qq.BudgetExhausted(
             f"The demo makes two releases of epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, and the ledger's "
@@ -115,20 +110,24 @@ def _check(account: Any) -> None:
         )
 
 
-def _show(out: Path, quick: bool, account: Any, steps: ProgressSteps) -> tuple["qq.Certificate", dict[str, float]]:
-    """All of it; the agent's certificate, and how well it does, which is not private."""
+def _show(
+    out: Path, budget: "qq.Budget", account: "SourceAccount | None", steps: ProgressSteps, audit_runs: int
+) -> tuple["qq.Certificate", dict[str, float]]:
+    """Does all of it; gives the agent's certificate, and how well it does, which is not private."""
     from quietq.cli.report.release_page import write_voters_pages
     from quietq.feedback import voters
     from quietq.worlds import WALK, best_return, plan_on_grid, policy_return, random_return, score, worst_return
 
     steps.begin()
-    folder.write(out / RATINGS, voters.ratings().write_csv())
-    folder.write(out / RATED, voters.candidate_ratings().write_csv())
-    people, rated = voters.read(out / RATINGS), voters.read_candidates(out / RATED)
+    folder.write(out / DemoFile.RATINGS, voters.ratings().write_csv())
+    folder.write(out / DemoFile.RATED_CANDIDATES, voters.candidate_ratings().write_csv())
+    people = voters.read(out / DemoFile.RATINGS)
+    rated = voters.read_candidates(out / DemoFile.RATED_CANDIDATES)
     steps.begin()
-    private, candidates = (qq.privatise(one, qq.Budget(*BUDGET), account=account) for one in (people, rated))
+    private = qq.privatise(people, budget, account=account)
+    candidates = qq.privatise(rated, budget, account=account)
     qq.publish(private, out / folder.REWARD)
-    qq.publish(candidates, out / CANDIDATES)
+    qq.publish(candidates, out / DemoFile.CANDIDATES)
     steps.begin()
     true = people.functions()[0]
     plan = plan_on_grid(WALK, private)
@@ -136,30 +135,32 @@ def _show(out: Path, quick: bool, account: Any, steps: ProgressSteps) -> tuple["
     qq.publish(plan, out / folder.AGENT)
     folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
     steps.begin()
-    finding = _audit(private.certificate, steps)
+    finding = _audit(private.certificate, budget, audit_runs, steps)
     steps.begin()
 
-    def policy(states: Any) -> Any:
+    def policy(states: "np.ndarray") -> "np.ndarray":
         return agent.predict(states[:, None])[0]
 
     result = {
-        "score": score(policy, true), "return": policy_return(policy, true), "best": best_return(true),
-        "random": random_return(true), "worst": worst_return(true),
-    }  # fmt: skip
+        "score": score(policy, true),
+        "return": policy_return(policy, true),
+        "best": best_return(true),
+        "random": random_return(true),
+        "worst": worst_return(true),
+    }
     folder.write_json(out / folder.SCORES, result)
-    paths = {what: out / name for what, name in PICTURES.items()}
-    write_voters_pages(agent, private, true, result, finding, paths, candidates)
+    write_voters_pages(out, agent, private, true, result, finding, candidates)
     folder.write(out / folder.README, NOTE)
     steps.end()
     return agent.certificate, result
 
 
 def _stopped(out: Path, steps: ProgressSteps) -> str:
-    """What is there when somebody ends it half-way."""
+    """Says what is there when somebody ends it half-way."""
     there = sorted(path.name for path in out.iterdir())
     kept = [name for name in there if "PRIVATE" in name]
     released = [name for name in there if "PRIVATE" not in name]
-    parts = [f"Stopped in {steps.where}. What is done is kept in {out}."]
+    parts = [f"Stopped in step {steps.where()}. What is done is kept in {out}."]
     if released:
         parts.append(f"May be published: {', '.join(released)}.")
     if kept:
@@ -168,12 +169,9 @@ def _stopped(out: Path, steps: ProgressSteps) -> str:
     return "\n".join(parts)
 
 
-def _audit(certificate: "qq.Certificate", steps: ProgressSteps) -> "Finding":
-    """An attack on the mechanism that the release was made by, a path, with functions that are nobody's."""
+def _audit(certificate: "qq.Certificate", budget: "qq.Budget", runs: int, steps: ProgressSteps) -> "Finding":
+    """Attacks the mechanism that the release was made by, a path, with functions that are nobody's."""
     from quietq.audit import audit_mechanism
 
-    budget, norm = qq.Budget(*BUDGET), certificate.to_dict()["norm"]
-    return audit_mechanism(
-        budget.mu, AUDITED, beta=norm["beta"], levels=3, delta=budget.delta, seed=None,
-        progress=steps.progress,
-    )  # fmt: skip
+    beta = certificate.to_dict()["norm"]["beta"]
+    return audit_mechanism(budget.mu, runs, beta=beta, levels=3, delta=budget.delta, seed=None, progress=steps.progress)

@@ -2,30 +2,43 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import quietq as qq
 
-CONFIG, CERTIFICATE, AGENT, REWARD = "config.json", "certificate.json", "agent.qq", "reward.qq"
-METRICS, SCORES = "NOT-PRIVATE-metrics.csv", "NOT-PRIVATE-scores.json"
-README, LOG = "README.txt", "tensorboard"
-SCHEMA = 2
+AGENT = "agent.qq"
+REWARD = "reward.qq"
+CERTIFICATE = "certificate.json"
+SCORES = "NOT-PRIVATE-scores.json"
+README = "README.txt"
+METRICS = "NOT-PRIVATE-metrics.csv"
+LOG = "tensorboard"
+
+
+class DemoFile(StrEnum):
+    """The files that `quietq demo` writes besides those that a training writes too."""
+
+    RATINGS = "PRIVATE-ratings.csv"
+    RATED_CANDIDATES = "PRIVATE-candidates.csv"
+    REWARD_PLOT = "reward.png"
+    VALUES_PLOT = "values.png"
+    CANDIDATES = "candidates.qq"
+    CANDIDATES_MAP = "candidates.png"
+    REPORT = "report.html"
+    OUTCOME_PLOT = "NOT-PRIVATE-outcome.png"
+    TRUE_MAP = "NOT-PRIVATE-candidates.png"
+    OUTCOME_REPORT = "NOT-PRIVATE-report.html"
+
+
 RELEASED = {
     AGENT: "the agent: released values, certificate and settings; Agent.load, quietq.load and quietq serve read it",
     CERTIFICATE: "what is promised, to whom and under which assumptions",
     REWARD: "the private reward that the agent was trained on",
 }
 """What may leave when the certificate says `certified`."""
-FIRST_LINES = {
-    None: "Training has not ended: nothing here may leave but reward.qq, if it is there, a release of its own.",
-    "certified": "What may be published, under the promise in certificate.json:",
-    "claimed": "Not private: the certificate only repeats a claim whose proof does not hold. Publish nothing of it:",
-    "none": "Not private: no promise is made (see certificate.json). Publish nothing of it:",
-}
-"""Of README.txt, by the certificate's standing."""
 
 
 def choose(out: Path | None, name: str) -> Path:
@@ -57,8 +70,8 @@ def write_json(path: Path, record: object) -> None:
     write(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
-def write_config(out: Path, settings: dict[str, Any]) -> None:
-    write_json(out / CONFIG, {"schema": SCHEMA, "version": qq.__version__, **settings})
+def write_config(out: Path, settings: Mapping[str, object]) -> None:
+    write_json(out / "config.json", {"schema": 2, "version": qq.__version__, **settings})
 
 
 def write_returns(out: Path, returns: Sequence[Sequence[float]]) -> None:
@@ -68,8 +81,14 @@ def write_returns(out: Path, returns: Sequence[Sequence[float]]) -> None:
 
 def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
     """README.txt: which files are private, and which may leave. `standing` is None while training goes on."""
-    lines = [FIRST_LINES[standing], *(f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists())]
-    lines += ["", "For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training"]
+    first_lines = {
+        None: "Training has not ended: nothing here may leave but reward.qq, if it is there, a release of its own.",
+        "certified": "What may be published, under the promise in certificate.json:",
+        "claimed": "Not private: the certificate repeats a claim whose proof does not hold. Publish nothing of it:",
+        "none": "Not private: no promise is made (see certificate.json). Publish nothing of it:",
+    }
+    lines = [first_lines[standing], *(f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists())]
+    lines += ["", "For you: it names files of this machine.", "  config.json: everything needed to repeat the training"]
     lines += ["", "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward."]
     lines += [f"  {SCORES}: how well the released policies do"]
     if sees_truth:

@@ -1,4 +1,4 @@
-"""`quietq ledger`, and the options by which other commands charge a ledger."""
+"""`quietq ledger`, and how other commands find the account that they charge."""
 
 import math
 from pathlib import Path
@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import quietq as qq
-from quietq.cli.app import AsJson, Commands, answer, app, show_help, show_table
+from quietq.cli.app import answer, app, show_help, show_table
+from quietq.cli.options import AsJson
 
 if TYPE_CHECKING:
     from quietq.ledger import SourceAccount
 
-LEDGER = "Ledger to charge: a file, or postgresql://host/name."
-SOURCE = "Source to charge; may be left out if the ledger has only one."
-LedgerUrl = Annotated[str | None, typer.Option("--ledger", help=LEDGER)]
-LedgerSource = Annotated[str | None, typer.Option("--source", help=SOURCE)]
 Url = Annotated[str, typer.Argument(help="The ledger: a file, or postgresql://host/name.")]
 Source = Annotated[str | None, typer.Option(help="This source only.")]
 
-ledger = typer.Typer(cls=Commands, help="Keep budgets that persist and cannot be overspent.")
-app.add_typer(ledger, name="ledger")
-ledger.callback()(show_help)
+ledger = typer.Typer(
+    help="Keep budgets that persist and cannot be overspent.", callback=show_help, invoke_without_command=True
+)
+app.add_typer(ledger, name="ledger", rich_help_panel="Keep budgets")
 
 
 def open_account(url: str | None, source: str | None, method: str = "") -> "SourceAccount | None":

@@ -1,110 +1,161 @@
-"""Commands for methods: one for each, with the options of its own dataclass and no others.
+"""The options that several commands share, each declared once, and how the words that they hold are read.
 
-The methods need JAX, which takes seconds to load. So a command's options are built when somebody runs it or asks for
-its help, and a list of methods is printed without.
+The names that can be chosen are literals here, so that help and completion need neither NumPy nor Gymnasium. A test
+holds them against the tables themselves: `quietq.mechanisms.privatise.MECHANISMS`, `quietq.worlds.WORLDS` and
+`quietq.feedback.FEEDBACK`.
 """
 
-import dataclasses
-import inspect
-from collections.abc import Callable, Iterable
-from functools import cached_property
-from typing import Annotated, Any, Literal, get_type_hints
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
-from typer.core import TyperCommand
 
 import quietq as qq
-from quietq.cli.app import Commands, app, show_help
+from quietq.cli.app import dashed
+from quietq.paper.method_table import METHOD_TABLE
 
-Options = dict[str, Any]
-"""By name, the annotation with its typer.Option; what is not given is None."""
-PANEL = "Hyper-parameters (defaults in brackets)"
-
-
-def option(kind: Any, sentence: str, *names: str, **more: Any) -> Any:
-    return Annotated[kind | None, typer.Option(*names, help=sentence, **more)]
+NOISES = ("path", "k-norm", "knots", "rounds", "moments")
+WORLDS = ("walk", "thermostat", "navigation")
+REWARD_FEEDBACK = ("ratings", "comparisons")
+"""Kinds of feedback of which a reward is made."""
 
 
-JSON: Options = {"json": option(bool, "Print one JSON object on stdout.", "--json")}
+def complete(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """Gives the shell a function that completes a word that was begun."""
+    return lambda incomplete: [name for name in known if name.startswith(incomplete)]
 
 
-def fields_of(kind: type, *parts: str) -> Options:
-    """An option for each field of a dataclass that belongs to one of these parts, from its type and metadata."""
-    hints, options = get_type_hints(kind), {}
-    for field in dataclasses.fields(kind):
-        if field.metadata.get("part") in parts:
-            hint, choices = hints[field.name], tuple(field.metadata["choices"])
-            names = [dashed(field.name)] if hint is bool else []
-            options[field.name] = option(Literal[choices] if choices else hint, field.metadata["help"], *names)
-    return options
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+# The promise
+
+EPSILON = "Privacy budget: how much any one person's data may matter, above 0."
+DELTA = "Probability that the promise fails; well below 1/people."
+PEOPLE = "How many people there are; public, not counted from any rows."
+Epsilon = Annotated[float, typer.Option(help=EPSILON)]
+Delta = Annotated[float, typer.Option(help=DELTA)]
+People = Annotated[int, typer.Option(help=PEOPLE)]
+NeededEpsilon = Annotated[float | None, typer.Option(help=f"{EPSILON} Required.")]
+NeededDelta = Annotated[float | None, typer.Option(help=f"{DELTA} Required.")]
+NeededPeople = Annotated[int | None, typer.Option(help=f"{PEOPLE} Required.")]
+Noise = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Kind of noise: {', '.join(NOISES)}, or auto, a public rule: Gaussian unless --delta is 0.",
+        autocompletion=complete(("auto", *NOISES)),
+    ),
+]
+Pieces = Annotated[int | None, typer.Option(help="Pieces between the knots of k-norm and knots.")]
+Level = Annotated[
+    bool, typer.Option("--level", help="Episodes can end early, so that a constant counts: less noise in it.")
+]
+
+# What is charged, and what is written
+
+LedgerUrl = Annotated[str | None, typer.Option("--ledger", help="Ledger to charge: a file, or postgresql://host/name.")]
+LedgerSource = Annotated[
+    str | None, typer.Option("--source", help="Source to charge; may be left out if the ledger has only one.")
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check", help="Only read and count rows; nothing is spent, and no --epsilon, --delta or --out needed."
+    ),
+]
+Out = Annotated[Path | None, typer.Option(help="The file that may leave: what is released, and its certificate.")]
+Plot = Annotated[Path | None, typer.Option(help="A picture of what is released, .png or .svg.")]
+
+# Rows of people
+
+Engine = Annotated[Literal["local", "ray"] | None, typer.Option(help="Where people are added up; default local.")]
+Person = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that says who; default person.")]
+Box = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LOW HIGH", help="Where states lie: once for all coordinates, or once for each, in order; public."
+    ),
+]
+Actions = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE", help="Public list of actions: a file with one name per line, or once per action."),
+]
+
+# Sessions
+
+SessionFiles = Annotated[list[Path] | None, typer.Argument(metavar="FILES", help="CSV or Parquet, one row per step.")]
+Episode = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that tells a person's episodes apart.")]
+StepColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of the steps' order; default: the order of rows.")
+]
+Every = Annotated[float | None, typer.Option(help="By how much it grows from one step to the next; default 1.")]
+State = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column of the state; give it once per coordinate; default state."),
+]
+RewardColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column that says how good that was; default reward.")
+]
+LowReward = Annotated[float | None, typer.Option(help="Smallest reward of a step; public. Required.")]
+HighReward = Annotated[float | None, typer.Option(help="Largest reward of a step; public. Required.")]
+End = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that is 1 where an episode ended by itself.")]
+Cut = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that is 1 where an episode was cut off.")]
+
+# Attacks
+
+Runs = Annotated[int, typer.Option(help="Runs under r, and as many under r', at least 40; most are judged.")]
+Confidence = Annotated[float, typer.Option(help="With which the bounds hold together.")]
+Seed = Annotated[int, typer.Option(help="Of all randomness: audits are simulations.")]
+AuditedWorld = Annotated[
+    str | None,
+    typer.Option(help="One of the worlds that `quietq worlds` lists; default walk.", autocompletion=complete(WORLDS)),
+]
+Move = Annotated[
+    Literal["shift", "flip", "bumps", "zigzag"] | None,
+    typer.Option(help="How r' differs from r; default the worst known."),
+]
+AuditFolder = Annotated[Path | None, typer.Option(help="Folder for the table and the plot; default runs/audit.")]
+
+# Methods of the paper
+
+MethodName = Annotated[
+    str,
+    typer.Argument(
+        metavar="METHOD", help="One that `quietq paper methods` lists.", autocompletion=complete(METHOD_TABLE)
+    ),
+]
+HyperParameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A hyper-parameter, which `quietq paper methods METHOD` lists; may be repeated.",
+    ),
+]
+Radius = Annotated[
+    float | None, typer.Option(help="Instead of people: most that neighbouring rewards differ, however rough.")
+]
 
 
-class LazyCommand(TyperCommand):
-    """A command whose options are built when they are first needed; `run` is called with those that were given."""
-
-    context_class = typer.Context
-
-    def __init__(
-        self, name: str, summary: str, options: Callable[[], Options], run: Callable[[dict[str, Any]], None],
-        details: str = "",
-    ) -> None:  # fmt: skip
-        super().__init__(name, help=f"{summary} {details}", short_help=summary, rich_markup_mode=None)
-        self._options, self._run = options, run
-
-    @cached_property
-    def _command(self) -> TyperCommand:
-        """The same command as typer builds it, from a function with these options for a signature."""
-        options = self._options()
-
-        def run(**values: Any) -> None:
-            self._run({name: value for name, value in values.items() if value is not None})
-
-        run.__annotations__ = options
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters = [inspect.Parameter(name, keyword, default=None, annotation=options[name]) for name in options]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        app = typer.Typer(add_completion=False)
-        app.command(self.name)(run)
-        return typer.main.get_command(app)  # pyright: ignore[reportReturnType]
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return self._command.get_params(ctx)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As usual, but `--box LOW HIGH` is one value: typer has no pairs that may be repeated."""
-        words = list(args)
-        for place in reversed([place for place, word in enumerate(words) if word in ("--box", "--action-box")]):
-            words[place : place + 3] = [f"{words[place]}={' '.join(words[place + 1 : place + 3])}"]
-        return super().parse_args(ctx, words)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """In two sections, and narrow enough for a page."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            title = getattr(param, "rich_help_panel", None) or "Options"
-            sections.setdefault(title, []).append(param.get_help_record(ctx))
-        for title, rows in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(rows, col_max=24)
-
-    def invoke(self, ctx: Any) -> Any:
-        return self._command.invoke(ctx)
+def missing(sentence: str, **options: object) -> "qq.InvalidInput":
+    """The refusal that names those of the options that were not given."""
+    return qq.InvalidInput(f"{sentence} {dashed(*(name for name, value in options.items() if value is None))}.")
 
 
-def add_command(
-    name: str, sentence: str, options: Callable[[], Options], run: Callable[[dict[str, Any]], None]
-) -> None:
-    """A command whose options are built when they are first needed."""
+def given(**options: object) -> dict[str, object]:
+    """Those of the options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
 
-    class Command(LazyCommand):
-        def __init__(self, **_: Any) -> None:
-            super().__init__(name, sentence, options, run)
 
-    app.command(name, cls=Command)(lambda: None)
+def refuse_others(what: str, options: Mapping[str, object], taken: Collection[str], instead: str = "") -> None:
+    """Refuses options that were given and that nothing would be done with."""
+    if wrong := [name for name in options if name not in taken]:
+        it = "it" if len(wrong) == 1 else "them"
+        raise qq.InvalidInput(f"{what} no {dashed(*wrong)}: leave {it} out{instead}.")
 
 
 def read_pair(text: str, name: str = "box") -> tuple[float, float]:
-    """What `--box` has for one coordinate."""
+    """Reads what `--box` has for one coordinate."""
     try:
         low, high = map(float, text.split())
     except ValueError:
@@ -113,49 +164,34 @@ def read_pair(text: str, name: str = "box") -> tuple[float, float]:
     return low, high
 
 
-def add_group(
-    parent: typer.Typer, name: str, sentence: str, metavar: str, build: Callable[[], Iterable[LazyCommand]]
-) -> None:
-    """A group of commands whose options are built when they are first needed."""
-
-    class CommandGroup(Commands):
-        def __init__(self, **settings: Any) -> None:
-            super().__init__(**settings)
-            for command in build():
-                self.add_command(command)
-
-    group = typer.Typer(cls=CommandGroup, help=sentence, subcommand_metavar=metavar)
-    parent.add_typer(group, name=name)
-    group.callback()(show_help)
+def read_pairs(words: list[str] | None, name: str = "box") -> list[tuple[float, float]] | None:
+    """Reads them first of all: a pair of which one number is left out takes the next option for the other."""
+    return None if words is None else [read_pair(text, name) for text in words]
 
 
-def hyper_parameters(method: str) -> Options:
-    """An option for each field of the method that has a sentence, with that sentence and its default."""
-    from quietq.paper.agents.hyper_parameters import name_kind, options_of, write_value
-    from quietq.paper.methods import METHODS, build_method
-
-    kind, defaults, options = METHODS[method], build_method(method, {}), {}
-    for name, field in options_of(kind).items():
-        flag, written = isinstance(getattr(defaults, name), bool), dashed(name)
-        names = f"{written}/--no-{written[2:]}" if flag else written
-        sentence = f"{field.metadata['help'].rstrip('.')} ({write_value(getattr(defaults, name))})."
-        metavar = None if flag else name_kind(kind, name)
-        options[name] = option(bool if flag else str, sentence, names, metavar=metavar, rich_help_panel=PANEL)
-    return options
+def spread_pairs(pairs: list[tuple[float, float]], coordinates: int, name: str = "box") -> list[tuple[float, float]]:
+    """Gives low and high for each coordinate; a pair that is given once is for all."""
+    if len(pairs) not in (1, coordinates):
+        raise qq.InvalidInput(
+            f"{dashed(name)} must be given once, for all coordinates, or once for each of the {coordinates}, in their "
+            f"order, not {len(pairs)} times."
+        )
+    return pairs * coordinates if len(pairs) == 1 else pairs
 
 
-def kinds(method: str) -> tuple[bool, bool]:
-    """Whether a method learns from a private reward, and whether it promises something for a budget."""
-    from quietq.paper.agents.in_loop_method import InLoopMethod
-    from quietq.paper.agents.reward_learner import RewardLearner
-    from quietq.paper.methods import METHODS
+def read_names(words: list[str], name: str) -> str | list[str]:
+    """Reads a public list: a file of it, or its names one by one."""
+    if len(words) == 1 and not Path(words[0]).is_file():
+        raise qq.InvalidInput(
+            f"There is no file {words[0]!r}: give {dashed(name)} once per {name.removesuffix('s')}, or once with a "
+            "file of one name in each line."
+        )
+    return words[0] if len(words) == 1 else words
 
-    kind = METHODS[method]
-    on_reward = issubclass(kind, RewardLearner)
-    return on_reward, on_reward or issubclass(kind, InLoopMethod)
 
-
-def dashed(*names: str) -> str:
-    """Options as they are typed: `--people, --epsilon and --delta`."""
-    words = ["--" + name.replace("_", "-") for name in names]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+def read_assignment(word: str, option: str, example: str) -> tuple[str, str]:
+    """Reads NAME=VALUE."""
+    name, equals, value = word.partition("=")
+    if not (name and equals and value):
+        raise qq.InvalidInput(f"{option} must be {example}, not {word!r}.")
+    return name, value

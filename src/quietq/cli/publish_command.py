@@ -7,18 +7,17 @@ import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import AsJson, answer, app, warn
+from quietq.cli.app import answer, app, warn
+from quietq.cli.options import AsJson
 
-TOKEN = "File with the access token that requests must carry; else QUIETQ_TOKEN, else none is asked for."
-NAMES = "Name that requests may ask for; may be repeated. Else any; on 127.0.0.1, this machine's only."
-Sign = Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")]
+PANEL = "Publish"
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def publish(
     agent: Annotated[Path, typer.Argument(help="A trained agent (agent.qq), the folder of its run, or any release.")],
     out: Annotated[Path, typer.Option(help="The file that may leave, e.g. value.qq.")],
-    sign: Sign = None,
+    sign: Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")] = None,
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Write even what protects nobody; it says so wherever it is shown.")
     ] = False,
@@ -44,7 +43,7 @@ def publish(
     answer(as_json, record, certificate, f"\n{may}: {out}", f"Hash: {name}")
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def verify(
     file: Annotated[Path, typer.Argument(help="A release, as `publish`, `reward`, `train` or `demo` wrote it.")],
     key: Annotated[Path | None, typer.Option(help="The public key (.pub) that it must be signed with.")] = None,
@@ -60,10 +59,15 @@ def verify(
     signer = None if release.signer is None else fingerprint(release.signer)
     signed = signed_in_words(release.signer, wanted)
     record = {
-        "privacy": "certified" if release.private else "NOT PRIVATE", "what": release.what, "hash": release.hash,
-        "signer": signer, "signer_checked": wanted is not None, "signed": signed, "version": release.version,
+        "privacy": "certified" if release.private else "NOT PRIVATE",
+        "what": release.what,
+        "hash": release.hash,
+        "signer": signer,
+        "signer_checked": wanted is not None,
+        "signed": signed,
+        "version": release.version,
         "certificate": release.certificate.to_dict(),
-    }  # fmt: skip
+    }
     lines = [] if release.private else ["NOT PRIVATE: no promise covers this file."]
     lines += [f"Whole: {release.function}", f"Hash: {release.hash}"]
     if wanted is not None:
@@ -78,7 +82,7 @@ def verify(
     answer(as_json, record, *lines)
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def keygen(
     key: Annotated[Path, typer.Argument(help="File for the new private key; the public key goes beside it, as .pub.")],
     as_json: AsJson = False,
@@ -92,14 +96,25 @@ def keygen(
     answer(as_json, record, *lines)
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def serve(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Releases, which `quietq publish` wrote.")],
     port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = 8080,
     host: Annotated[str, typer.Option(help="Address to listen on; by default reached from here only.")] = "127.0.0.1",
     workers: Annotated[int, typer.Option(help="Processes that answer; all give the same answers.")] = 1,
-    token_file: Annotated[Path | None, typer.Option(help=TOKEN)] = None,
-    allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME", help=NAMES)] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the access token that requests must carry; else QUIETQ_TOKEN, else none is asked for."
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name that requests may ask for; may be repeated. Else any; on 127.0.0.1, this machine's only.",
+        ),
+    ] = None,
     key: Annotated[Path | None, typer.Option(help="Serve only what this public key's owner (.pub) signed.")] = None,
     as_json: AsJson = False,
 ) -> None:

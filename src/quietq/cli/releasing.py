@@ -1,76 +1,68 @@
 """What the commands share that read people's files and release something of them, once."""
 
 import os
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+
+import typer
 
 import quietq as qq
 from quietq.cli.app import warn
-from quietq.cli.ledger_command import LEDGER, SOURCE
-from quietq.cli.options import Options, dashed, option, read_pair
+from quietq.cli.options import missing, read_names, read_pair, read_pairs, spread_pairs
 
-NEEDED = "  [required]"
-PROMISE: Options = {
-    "epsilon": option(float, "Privacy budget: how much any one person's data may matter, above 0." + NEEDED),
-    "delta": option(float, "Probability that the promise fails; well below 1/people." + NEEDED),
-}
 NOTHING_SPENT = "Nothing was spent, and nothing written."
-PAIRS = ("box", "action_box")
-"""Options with a pair of numbers for each coordinate."""
 
 
-def results(thing: str) -> Options:
-    """Where the release of such a thing goes, and what it is charged to."""
-    return {
-        "check": option(bool, "Only read and count rows; nothing is spent, and no --epsilon, --delta or --out needed."),
-        "out": option(Path, f"The file that may leave: the private {thing} and its certificate." + NEEDED),
-        "plot": option(Path, f"A picture of the private {thing}, .png or .svg."),
-        "ledger": option(str, LEDGER),
-        "source": option(str, SOURCE),
-    }
+def read_sessions(
+    files: Sequence[Path] | None,
+    *,
+    people: int | None,
+    state: list[str] | None,
+    box: list[str] | None,
+    action: list[str] | None,
+    actions: list[str] | None,
+    action_box: list[str] | None = None,
+    low: float | None,
+    high: float | None,
+    **more: object,
+) -> "qq.Sessions":
+    """Reads people's sessions; of what `more` holds, whatever is None is left to its default."""
+    pairs = read_pairs(box)
+    acting = read_pairs(action_box, "action_box")
+    listed = {} if acting is not None else {"actions": actions}
+    if people is None or pairs is None or None in listed.values() or low is None or high is None:
+        raise missing("Sessions need", people=people, box=box, **listed, low=low, high=high)
+    if not files:
+        raise qq.InvalidInput("There must be a file to read: CSV or Parquet, one row per step.")
+    state = state or ["state"]
+    action = action or ["action"]
+    declared: dict[str, object] = {"reward": "reward", "action": action, "state": state}
+    declared |= {name: value for name, value in more.items() if value is not None}
+    declared["box"] = spread_pairs(pairs, len(state))
+    if acting is not None:
+        declared["action_box"] = spread_pairs(acting, len(action), "action_box")
+    if actions is not None:
+        declared["actions"] = read_names(actions, "actions")
+        if len(action) > 1:
+            raise qq.InvalidInput(f"Actions of a list are in one column: --action must be given once, not {action!r}.")
+        declared["action"] = action[0]
+    return qq.Sessions.read(files, people=people, low=low, high=high, **declared)  # pyright: ignore[reportArgumentType]
 
 
-def require(sentence: str, given: dict[str, Any], *names: str) -> None:
-    if missing := [name for name in names if name not in given]:
-        raise qq.InvalidInput(f"{sentence} {dashed(*missing)}.")
-
-
-def check_pairs(given: dict[str, Any]) -> None:
-    """First of all: a pair of which one number is left out takes the next option for the other."""
-    for name in PAIRS:
-        for text in given.get(name, ()):
-            read_pair(text, name)
-
-
-def read_boxes(name: str, words: list[str], coordinates: int) -> list[tuple[float, float]]:
-    """Low and high for each coordinate; those that are given once are for all."""
-    pairs = [read_pair(text, name) for text in words]
-    if len(pairs) not in (1, coordinates):
-        raise qq.InvalidInput(
-            f"{dashed(name)} must be given once, for all coordinates, or once for each of the {coordinates}, in their "
-            f"order, not {len(pairs)} times."
-        )
-    return pairs * coordinates if len(pairs) == 1 else pairs
-
-
-def read_names(name: str, words: list[str]) -> str | list[str]:
-    """A public list: a file of it, or its names one by one."""
-    if len(words) == 1 and not Path(words[0]).is_file():
-        raise qq.InvalidInput(
-            f"There is no file {words[0]!r}: give {dashed(name)} once per {name.removesuffix('s')}, or once with a "
-            "file of one name in each line."
-        )
-    return words[0] if len(words) == 1 else words
-
-
-def plain(given: dict[str, Any]) -> dict[str, Any]:
-    """Options as JSON has them."""
-    pairs = {name: [read_pair(text, name) for text in given[name]] for name in PAIRS if name in given}
-    return {name: str(value) if isinstance(value, Path) else value for name, value in {**given, **pairs}.items()}
+def typed_options(context: typer.Context) -> dict[str, object]:
+    """Gives the options and arguments that were typed as JSON has them, but for --json and --check."""
+    typed: dict[str, object] = {}
+    for name, value in context.params.items():
+        source = context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE" or name in ("as_json", "check"):
+            continue
+        if name in ("box", "action_box"):
+            value = [read_pair(text, name) for text in value]
+        elif isinstance(value, list | tuple):
+            value = [str(one) if isinstance(one, Path) else one for one in value]
+        typed[name] = str(value) if isinstance(value, Path) else value
+    return typed
 
 
 def counts_in_words(counts: dict[str, int]) -> str:
@@ -78,13 +70,13 @@ def counts_in_words(counts: dict[str, int]) -> str:
     return f"Not private, for you only: {told}"
 
 
-def check_outputs(files: list[Path], out: Path, plot: Path | None, policy: Path | None = None) -> None:
-    """Before anything is read or spent: can the results be written, and over nothing that is needed?"""
+def check_outputs(files: Sequence[Path], out: Path, plot: Path | None, policy: Path | None = None) -> None:
+    """Refuses, before anything is read or spent, results that cannot be written, or only over what is needed."""
     from quietq.released.container import check_target
 
     sources = {path.resolve() for path in files}
-    given = {"out": out, "plot": plot, "policy": policy}
-    results = {name: path for name, path in given.items() if path is not None}
+    named = {"out": out, "plot": plot, "policy": policy}
+    results = {name: path for name, path in named.items() if path is not None}
     if len({*sources, *(path.resolve() for path in results.values())}) < len(sources) + len(results):
         raise qq.InvalidInput(f"{', '.join(results)} and the files to read must be different files.")
     for name, path in results.items():
@@ -101,23 +93,7 @@ def check_outputs(files: list[Path], out: Path, plot: Path | None, policy: Path 
         checked(plot)
 
 
-@contextmanager
-def reading(kind: str) -> Iterator[tuple[Callable[[int], None], Callable[[str], None]]]:
-    """A line on a terminal: what is told of rows as they are read, and what is done after that."""
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-    console, columns = Console(stderr=True), (TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task(f"Reading {kind}")
-
-        def say(sentence: str) -> None:
-            progress.update(task, description=sentence)
-
-        yield lambda rows: say(f"Reading {kind}: {rows:,} rows"), say
-
-
-def publish(released: Any, out: Path) -> str:
+def publish(released: "qq.PrivateFunction | qq.PrivateWorld", out: Path) -> str:
     """Writes a release that was paid for; if that fails, says so."""
     if out.exists():
         warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
@@ -128,7 +104,7 @@ def publish(released: Any, out: Path) -> str:
 
 
 def draw(plot: Path | None, picture: Callable[[Path], None]) -> Path | None:
-    """The picture that was written; the release stands without it."""
+    """Draws a picture, and gives its file if there is one; the release stands without it."""
     if plot is None:
         return None
     try:

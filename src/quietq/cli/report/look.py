@@ -4,12 +4,10 @@ import importlib.util
 import io
 import os
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from quietq.cli.folder import write
 from quietq.privacy.certificate import Certificate
@@ -17,16 +15,12 @@ from quietq.privacy.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-SUFFIXES = (".png", ".svg")
-POINTS = 1025
-"""Of a curve."""
 # Okabe and Ito's colours, dark first, and a line style each: told apart by colour-blind readers and in grey.
 STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":"))
 FAMILY = "DejaVu Sans"
 """The letters of all pictures, which come with Matplotlib, and of the reports (page.css)."""
-HATCHES = ("", "////", "....", "xxxx")
-"""Of the regions of actions: told apart in grey."""
 
 
 def require() -> None:
@@ -36,14 +30,15 @@ def require() -> None:
 
 
 def checked(path: str | os.PathLike[str]) -> Path:
+    """Refuses a file that is no picture, before anything is drawn."""
     require()
     target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
+    if target.suffix.lower() not in (".png", ".svg"):
         raise InvalidInput(f"path must end in .png or .svg, not {target.name!r}.")
     return target
 
 
-def new_figure(width: float = 8.4, height: float = 5.2) -> Any:
+def new_figure(width: float = 8.4, height: float = 5.2) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -63,7 +58,7 @@ def plain(panel: "Axes", horizontal: str = "", vertical: str = "") -> None:
         panel.set_ylabel(vertical, fontsize=12)
 
 
-def save(figure: Any, target: Path, heading: str = "", below: str = "", owner_only: bool = False) -> None:
+def save(figure: "Figure", target: Path, heading: str = "", below: str = "", owner_only: bool = False) -> None:
     """Adds the words above and below, and writes the picture, whole or not at all."""
     width = figure.get_size_inches()[0]
     if heading:
@@ -80,18 +75,18 @@ def save(figure: Any, target: Path, heading: str = "", below: str = "", owner_on
 
 
 @contextmanager
-def _in_family(figure: Any) -> Iterator[None]:
+def _in_family(figure: "Figure") -> Iterator[None]:
     """Whatever the reader's own Matplotlib is set to: words that are there, and those that drawing adds."""
     from matplotlib import rc_context
     from matplotlib.text import Text
 
     for words in figure.findobj(Text):
-        words.set_family(FAMILY)
+        words.set_fontfamily(FAMILY)
     with rc_context({"font.family": [FAMILY]}):
         yield
 
 
-def save_released(figure: Any, target: Path, heading: str, certificate: Certificate) -> None:
+def save_released(figure: "Figure", target: Path, heading: str, certificate: Certificate) -> None:
     """With the promise below it; marked if there is none."""
     marked = certificate.standing != "certified"
     save(figure, target, f"NOT PRIVATE: {heading}" if marked else heading, promise(certificate))
@@ -104,25 +99,3 @@ def promise(certificate: Certificate) -> str:
     if certificate.standing != "none" and number is not None:
         line += f" It protects each of {number} people."
     return line
-
-
-def draw_regions(panel: "Axes", states: np.ndarray, policies: Mapping[str, np.ndarray], actions: Sequence[str]) -> None:
-    """One row per policy: where each action is chosen, shaded, and named where there is room."""
-    width = states[-1] - states[0]
-    for row, chosen in enumerate(policies.values()):
-        ends = np.flatnonzero(np.diff(chosen)) + 1
-        for first, last in zip([0, *ends], [*ends, len(chosen)], strict=True):
-            action = int(chosen[first])
-            left, right = states[first], states[min(last, len(states) - 1)]
-            color, hatch = STYLES[action % len(STYLES)][0], HATCHES[action % len(HATCHES)]
-            shade = {"facecolor": color, "alpha": 0.3, "hatch": hatch, "edgecolor": "white", "lw": 0}
-            panel.fill_between([left, right], -row - 0.42, -row + 0.42, **shade)
-            if right - left > 0.012 * width * (len(actions[action]) + 2):
-                box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.85}
-                middle = (left + right) / 2
-                panel.text(middle, -row, actions[action], ha="center", va="center", fontsize=11, bbox=box)
-    panel.set_yticks([-row for row in range(len(policies))], list(policies))
-    panel.set(xlim=(states[0], states[-1]), ylim=(-len(policies) + 0.5, 0.5))
-    panel.tick_params(labelsize=11, left=False)
-    panel.spines[["top", "right", "left"]].set_visible(False)
-    panel.set_xlabel("state", fontsize=12)

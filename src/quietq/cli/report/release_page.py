@@ -7,24 +7,26 @@ reward: then it is NOT PRIVATE, and says so at its top. `write_voters_pages` is 
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from quietq.audit.finding import Finding
-from quietq.cli.report.candidates import plot_candidates_outcome, together, write_candidates
+from quietq.cli import folder
+from quietq.cli.folder import DemoFile
 from quietq.cli.report.page import Part, Picture, Section, Table, write_page
-from quietq.cli.report.pictures import plot_outcome, plot_values
-from quietq.cli.report.reward_picture import plot_reward
-from quietq.feedback.voters import mean_candidate_rating
+from quietq.cli.report.pictures import find_best, plot_outcome, plot_reward, plot_true_map, plot_values
+from quietq.feedback.voters import CANDIDATE, RATED, mean_candidate_rating
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.limits import guess, guess_right, of_hundred
+from quietq.privacy.printed import error_in_words
+from quietq.released import PrivateNetwork
+from quietq.released.private_function import PrivateFunction
 from quietq.worlds import WALK, plan
 
-RETURNS = {"the agent": "return", "the best policy": "best", "random actions": "random", "the worst policy": "worst"}
 WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("release_page.toml").read_text(encoding="utf-8"))
 
 
@@ -68,7 +70,7 @@ def _promised(certificate: Certificate, second: Certificate | None) -> list[Part
     assumptions = list(dict.fromkeys((one.text, "enforced" if one.enforced else "trusted") for one in stated))
     epsilon, delta, right = certificate.epsilon, certificate.delta, guess(certificate)
     if second is not None:
-        epsilon, delta = together(certificate, second)
+        epsilon, delta = add_promises(certificate, second)
         right = guess_right(epsilon, delta)
     return [
         WORDS["promised"].format(who=who, epsilon=epsilon, delta=delta),
@@ -77,6 +79,11 @@ def _promised(certificate: Certificate, second: Certificate | None) -> list[Part
         Table(("assumption", "by"), assumptions),
         *(f"Note: {remark}" for remark in certificate.remarks),
     ]
+
+
+def add_promises(first: Certificate, second: Certificate) -> tuple[float, float]:
+    """Gives (epsilon, delta) of two releases of the same people, by basic composition, which holds for any two."""
+    return (first.epsilon or 0.0) + (second.epsilon or 0.0), (first.delta or 0.0) + (second.delta or 0.0)
 
 
 def _costs(certificate: Certificate, range_of_one: float, public: bool) -> list[Part]:
@@ -99,38 +106,79 @@ def _audit(finding: Finding) -> list[Part]:
 
 
 def write_voters_pages(
-    agent: Any, private: Any, true: Any, result: dict[str, float], finding: Finding, files: Mapping[str, Path],
-    candidates: Any,
-) -> None:  # fmt: skip
-    """Pictures and pages of what 944 voters like: those that may be published, and the operator's, with the outcome."""
-    plot_reward(private, files["reward"], title="What 944 voters like: the private reward")
-    plot_values(
-        agent, files["values"], actions=WALK.action_names,
-        title="What the plan is worth: values by action, and the best action",
-    )  # fmt: skip
+    out: Path,
+    agent: PrivateNetwork,
+    private: PrivateFunction,
+    true: Callable[[np.ndarray], np.ndarray],
+    result: Mapping[str, float],
+    finding: Finding,
+    candidates: PrivateFunction,
+) -> None:
+    """Writes pictures and pages of what 944 voters like: those that may be published, and the operator's.
+
+    The operator's page has the outcome too, `result`, by the `true` reward.
+    """
+    reward_plot, values_plot, outcome_plot = (
+        out / name for name in (DemoFile.REWARD_PLOT, DemoFile.VALUES_PLOT, DemoFile.OUTCOME_PLOT)
+    )
+    plot_reward(private, reward_plot, title="What 944 voters like: the private reward")
+    heading = "What the plan is worth: values by action, and the best action"
+    plot_values(agent, values_plot, actions=WALK.action_names, title=heading)
     pictures = [
-        Picture(files["reward"], "`reward.qq`: the voters' mean reward with noise on it.", "private reward"),
+        Picture(reward_plot, f"`{folder.REWARD}`: the voters' mean reward with noise on it.", "private reward"),
         Picture(
-            files["values"], "`agent.qq`: the values of going left and right, planned on that reward.", "agent's values"
+            values_plot,
+            f"`{folder.AGENT}`: the values of going left and right, planned on that reward.",
+            "agent's values",
         ),
     ]
     states = np.linspace(0, 1, 1025)
-    policies = {"agent": agent.predict(states[:, None])[0], "best policy": plan(true)(states)}
-    title = f"true return of the agent {result['return']:.2f}, of the best policy {result['best']:.2f}"
     plot_outcome(
-        files["outcome"], states=states, true=true, private=private, policies=policies, actions=WALK.action_names,
-        title=title,
-    )  # fmt: skip
-    outcome = Picture(files["outcome"], "The true reward, the private one, and what the agent does.", "true reward")
-    returns = {name: result[key] for name, key in RETURNS.items()}
-    section = write_candidates(candidates, files["candidates"])
-    plot_candidates_outcome(files["candidates outcome"], mean_candidate_rating, candidates)
-    seen = Picture(files["candidates outcome"], "The true map of candidates, and the private one.", "true map")
+        outcome_plot,
+        states=states,
+        true=true,
+        private=private,
+        policies={"agent": agent.predict(states[:, None])[0], "best policy": plan(true)(states)},
+        actions=WALK.action_names,
+        title=f"true return of the agent {result['return']:.2f}, of the best policy {result['best']:.2f}",
+    )
+    outcome = Picture(outcome_plot, "The true reward, the private one, and what the agent does.", "true reward")
+    returns = {
+        "the agent": result["return"],
+        "the best policy": result["best"],
+        "random actions": result["random"],
+        "the worst policy": result["worst"],
+    }
+    section = _write_candidates(candidates, out / DemoFile.CANDIDATES_MAP)
+    true_map = out / DemoFile.TRUE_MAP
+    plot_true_map(
+        true_map, mean_candidate_rating, candidates, names=CANDIDATE, title="which candidates 944 voters like"
+    )
+    seen = Picture(true_map, "The true map of candidates, and the private one.", "true map")
+    write = partial(
+        write_release_report,
+        title="What 944 voters like, and what an agent made of it",
+        lead=WORDS["voters"],
+        certificate=agent.certificate,
+        range_of_one=1.0,
+        finding=finding,
+        pictures=pictures,
+    )
+    write(out / DemoFile.REPORT, also=(candidates.certificate, section))
     kept = Section(f"{section.title} (NOT PRIVATE)", [*section.parts, seen])
-    told = {"outcome": outcome, "returns": returns}
-    for file, part, more in (("report", section, {}), ("outcome report", kept, told)):
-        write_release_report(
-            files[file], title="What 944 voters like, and what an agent made of it", lead=WORDS["voters"],
-            certificate=agent.certificate, range_of_one=1.0, finding=finding, pictures=pictures,
-            also=(candidates.certificate, part), **more,
-        )  # fmt: skip
+    write(out / DemoFile.OUTCOME_REPORT, also=(candidates.certificate, kept), outcome=outcome, returns=returns)
+
+
+def _write_candidates(private: PrivateFunction, picture: Path) -> Section:
+    """Draws the map of candidates, and gives the report's section, which may be published with the release."""
+    plot_reward(private, picture, names=CANDIDATE, title="Which candidates 944 voters like: the private reward")
+    certificate = private.certificate
+    position, party = find_best(private)
+    error = error_in_words(certificate.method, certificate.expected_error or 0.0)
+    parts: list[Part] = [
+        WORDS["candidates"].format(rated=RATED),
+        Picture(picture, "`candidates.qq`: the voters' mean rating of candidates, with noise on it.", "private map"),
+        WORDS["best_candidate"].format(position=position, party=party, error=error),
+        WORDS["candidates_promise"].format(epsilon=certificate.epsilon, delta=certificate.delta),
+    ]
+    return Section("In two dimensions", parts)

@@ -44,15 +44,17 @@ def positive_or_none(name: str, value: object) -> None:
         positive(name, value)
 
 
-def read_options(kind: type, texts: Mapping[str, Any]) -> dict[str, Any]:
-    """The hyper-parameters of a method among these texts, as its fields want them.
+def read_options(kind: type, texts: Mapping[str, str]) -> dict[str, Any]:
+    """The hyper-parameters of a method by these texts, as its fields want them; a name that it lacks is refused.
 
     >>> from quietq.paper.agents.deep_q import NoNoise
-    >>> read_options(NoNoise, {"widths": "8,4", "clamp": "none", "people": "50"})
-    {'widths': (8, 4), 'clamp': None}
+    >>> read_options(NoNoise, {"widths": "8,4", "clamp": "none", "bootstrap_truncated": "no"})
+    {'widths': (8, 4), 'clamp': None, 'bootstrap_truncated': False}
     """
-    hints = typing.get_type_hints(kind)
-    return {name: _read(name, texts[name], hints[name]) for name in options_of(kind) if name in texts}
+    hints, known = typing.get_type_hints(kind), options_of(kind)
+    for name in texts:
+        one_of("A hyper-parameter", name, known)
+    return {name: _read(name, text, hints[name]) for name, text in texts.items()}
 
 
 def write_value(value: object) -> str:
@@ -64,7 +66,8 @@ def write_value(value: object) -> str:
 def name_kind(kind: type, name: str) -> str:
     """The kind of value that a field takes, in a word for the help."""
     hint, optional = _split(typing.get_type_hints(kind)[name])
-    word = "int,..." if typing.get_origin(hint) is tuple else {int: "int", float: "float"}.get(hint, "word")
+    words = {int: "int", float: "float", bool: "yes|no"}
+    word = "int,..." if typing.get_origin(hint) is tuple else words.get(hint, "word")
     return f"<{word}|none>" if optional else f"<{word}>"
 
 
@@ -74,13 +77,11 @@ def _split(hint: Any) -> tuple[Any, bool]:
     return hint, False
 
 
-def _read(name: str, text: str | bool, hint: Any) -> Any:
+def _read(name: str, text: str, hint: Any) -> Any:
     hint, optional = _split(hint)
-    if isinstance(text, bool):
-        return text
     if optional and text.lower() == "none":
         return None
-    option, wanted = "--" + name.replace("_", "-"), ""
+    wanted = ""
     try:
         if typing.get_origin(hint) is tuple:
             wanted = "whole numbers with commas between them"
@@ -89,8 +90,10 @@ def _read(name: str, text: str | bool, hint: Any) -> Any:
             wanted = "a whole number" if hint is int else "a number"
             return hint(text)
     except ValueError:
-        raise InvalidInput(f"{option} must be {wanted}, not {shown(text)}.") from None
-    choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
-    if choices:
-        one_of(option, text, choices)
+        raise InvalidInput(f"{name} must be {wanted}, not {shown(text)}.") from None
+    if hint is bool:
+        one_of(name, text, ("yes", "no"))
+        return text == "yes"
+    if typing.get_origin(hint) is Literal:
+        one_of(name, text, typing.get_args(hint))
     return text

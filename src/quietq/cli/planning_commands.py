@@ -1,17 +1,85 @@
-"""`quietq calibrate`, `limits` and `worlds`: what a budget costs and what there is to spend it on."""
+"""`quietq plan`, `calibrate`, `limits` and `worlds`: what a budget buys, told before anything is spent."""
 
 import dataclasses
 import math
 import warnings
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import quietq as qq
-from quietq.cli.app import AsJson, Delta, Epsilon, High, Low, People, Slope, answer, app, number, show_table
+from quietq.cli.app import answer, app, number, show_table
+from quietq.cli.options import REWARD_FEEDBACK, AsJson, Delta, Epsilon, Level, People, complete
 
 if TYPE_CHECKING:
     from quietq.mechanisms.mechanism import Task
+
+PANEL = "Before you spend anything"
+
+
+@app.command(rich_help_panel=PANEL)
+def plan(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help=f"What people will give: {' or '.join(REWARD_FEEDBACK)}.", autocompletion=complete(REWARD_FEEDBACK)
+        ),
+    ],
+    people: Annotated[int, typer.Option(help="How many people there will be.")],
+    epsilon: Epsilon,
+    delta: Delta = 1e-5,
+    rows: Annotated[int, typer.Option(help="How many rows each of them will give.")] = 20,
+    dimension: Annotated[int, typer.Option(help="How many coordinates a state has.")] = 1,
+    items: Annotated[int | None, typer.Option(help="How many items there are, if states are items of a list.")] = None,
+    actions: Annotated[int, typer.Option(help="How many actions ratings depend on.")] = 1,
+    options: Annotated[int, typer.Option(help="Among how many options each comparison chooses.")] = 2,
+    useful: Annotated[float, typer.Option(help="Correlation from which on a reward is useful.")] = 0.9,
+    draws: Annotated[int, typer.Option(help="Simulations of each; more of them make better numbers.")] = 5,
+    seed: Annotated[int, typer.Option(help="Makes the simulations repeatable.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what to expect of a private reward before anything is spent, and how many people it takes."""
+    from quietq.privacy.words import plural
+    from quietq.progress import progress_of
+
+    budget = qq.Budget(epsilon, delta)
+    with progress_of("Simulating people", transient=True) as progress:
+        found = qq.plan(
+            kind,
+            budget,
+            people=people,
+            rows=rows,
+            dimension=dimension,
+            items=items,
+            actions=actions,
+            options=options,
+            useful=useful,
+            draws=draws,
+            seed=seed,
+            progress=progress,
+        )
+    if as_json:
+        return answer(True, found.to_dict())
+    table = [
+        (
+            one.noise + (" (auto)" if one.noise == found.chosen else ""),
+            f"{one.correlation:.2f}",
+            f"{min(one.correlations):.2f} to {max(one.correlations):.2f}",
+            f"{one.regret:.2f}",
+            found.people_needed(one.noise),
+        )
+        for one in found.expected
+    ]
+    headings = ("estimator", "correlation", f"in {plural(draws, 'draw')}", "regret", f"correlation {useful:g} takes")
+    show_table(f"{people:,} people with {found.survey}, ({epsilon:g}, {delta:g})-DP", headings, table, ("estimator",))
+    print(
+        "Correlation: of the private reward with the true one, over the box or all items.\n"
+        "Regret: what the state, item or (in each state) action that the private reward likes best lacks, from 0 (none "
+        "is better) to 1 (a random one is as good).\n"
+        "All people were simulated, and nothing was spent. A reward that is rougher than these, or states that are "
+        "crowded in parts of the box, take more."
+    )
+
 
 SENTENCES = {
     "mu": "Gaussian-DP parameter that the budget allows",
@@ -24,18 +92,18 @@ SENTENCES = {
 }
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def calibrate(
     epsilon: Epsilon,
     delta: Delta,
     people: People,
-    low: Low,
-    high: High,
-    slope: Slope,
+    low: Annotated[float, typer.Option(help="Smallest reward that a person can give; public.")],
+    high: Annotated[float, typer.Option(help="Largest reward that a person can give; public.")],
+    slope: Annotated[
+        float, typer.Option(help="Most that a person's reward changes over the whole width of the box; public.")
+    ],
     rounds: Annotated[int, typer.Option(help="Releases that share the budget.")] = 1,
-    level: Annotated[
-        bool, typer.Option("--level", help="Episodes can end early, so that a constant counts: less noise in it.")
-    ] = False,
+    level: Level = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell how much noise a reward needs as a path: mu, sensitivity, sigma, and what other theorems would charge.
@@ -44,6 +112,7 @@ def calibrate(
     with the least noise. What they take by default where it is less is told too.
     """
     from quietq.mechanisms.mechanism import Task
+    from quietq.mechanisms.path import Path
     from quietq.mechanisms.privatise import choose
     from quietq.paper.theorem import compare
     from quietq.privacy import PrivacyWarning, weak_promise
@@ -53,27 +122,43 @@ def calibrate(
     relation = qq.people(people, low=low, high=high, slope=slope)
     charges = compare(budget, rounds)
     task = Task(relation, budget, slope=slope, largest=max(abs(low), abs(high)), level=level, fewest=True)
-    mechanism: Any = choose("path", task)
+    mechanism = choose("path", task)
+    assert isinstance(mechanism, Path)
+    assert isinstance(mechanism.kernel, qq.Exponential)
     if weak := weak_promise(budget, people):
         warnings.warn(weak, PrivacyWarning, stacklevel=1)
-    sensitivity, share = mechanism.sensitivity, math.sqrt(rounds)
+    sensitivity = mechanism.sensitivity
+    share = math.sqrt(rounds)
+    auto = _default(task) if rounds == 1 else None
+    numbers = {
+        "mu": budget.mu,
+        "radius": relation.radius,
+        "lipschitz": relation.lipschitz,
+        "beta": mechanism.kernel.beta,
+        "sensitivity": sensitivity,
+        "sigma": mechanism.sigma * share,
+        "error": mechanism.expected_error() * share,
+    }
     result = {
-        "epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu, "people": people,
-        "radius": relation.radius, "lipschitz": relation.lipschitz, "beta": mechanism.kernel.beta,
-        "sensitivity": sensitivity, "rounds": rounds, "level": level, "sigma": mechanism.sigma * share,
-        "error": mechanism.expected_error() * share, "auto": _default(task) if rounds == 1 else None,
+        **numbers,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "people": people,
+        "rounds": rounds,
+        "level": level,
+        "auto": auto,
         "comparison": [{**dataclasses.asdict(charge), "protects": charge.protects} for charge in charges],
         "warnings": [weak] if weak else [],
-    }  # fmt: skip
+    }
     if as_json:
         return answer(True, result)
     counts = f"{plural(people, 'person', 'people')}, {plural(rounds, 'release')}"
-    rows = [(name, f"{result[name]:.5g}", sentence) for name, sentence in SENTENCES.items()]
+    rows = [(name, f"{value:.5g}", SENTENCES[name]) for name, value in numbers.items()]
     title = f"Noise for ({budget.epsilon:g}, {budget.delta:g})-DP, {counts}"
     show_table(title, ("", "value", "what it is"), rows, ("", "what it is"))
-    if result["auto"] is not None and result["auto"]["noise"] != "path":
-        noise, pieces, error = result["auto"].values()
-        print(f"Noise {noise!r} with {pieces} pieces is less: error {error:.5g}, lines between knots included.")
+    if auto is not None and auto["noise"] != "path":
+        error = f"error {auto['error']:.5g}, lines between knots included"
+        print(f"Noise {auto['noise']!r} with {auto['pieces']} pieces is less: {error}.")
         print("'auto' takes it.")
     rows = [
         (
@@ -100,7 +185,7 @@ def _default(task: "Task") -> dict[str, object]:
     return {"noise": taken.name, "pieces": getattr(taken, "pieces", None), "error": taken.expected_error()}
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def limits(
     epsilon: Epsilon,
     delta: Delta,
@@ -142,7 +227,7 @@ def limits(
         )
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def worlds(
     people: Annotated[int, typer.Option(help="So many people stand behind the reward, in what is promised.")] = 50,
     as_json: AsJson = False,
@@ -152,12 +237,15 @@ def worlds(
     from quietq.worlds import WORLDS, find_world
     from quietq.worlds.environment import gymnasium_id
 
-    records, lines = [], []
+    records = []
+    lines = []
     for name in WORLDS:
         world = find_world(name)
-        dimension, actions, relation = world.box.dimension, list(world.action_names), str(world.relation(people))
-        records.append({"name": name, "gymnasium_id": gymnasium_id(name), "dimension": dimension, "actions": actions,
-                        "relation": relation})  # fmt: skip
+        dimension = world.box.dimension
+        actions = list(world.action_names)
+        relation = str(world.relation(people))
+        record = {"name": name, "gymnasium_id": gymnasium_id(name), "dimension": dimension, "actions": actions}
+        records.append({**record, "relation": relation})
         lines.append(f"{name} ({gymnasium_id(name)}): {plural(dimension, 'dimension')}; actions {', '.join(actions)}")
         lines.append(f"    promised to look alike: {relation}")
     answer(as_json, {"worlds": records}, *lines)

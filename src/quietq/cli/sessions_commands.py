@@ -1,0 +1,467 @@
+"""`quietq world` and `quietq evaluate-policies`: what is made of people's logged sessions."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+import quietq as qq
+from quietq.cli.app import answer, app, dashed, number, show_table
+from quietq.cli.ledger_command import open_account
+from quietq.cli.options import (
+    Actions,
+    AsJson,
+    Box,
+    Check,
+    Cut,
+    End,
+    Engine,
+    Episode,
+    Every,
+    HighReward,
+    LedgerSource,
+    LedgerUrl,
+    LowReward,
+    NeededDelta,
+    NeededEpsilon,
+    NeededPeople,
+    Out,
+    Person,
+    Plot,
+    RewardColumn,
+    SessionFiles,
+    State,
+    StepColumn,
+    missing,
+    read_assignment,
+)
+from quietq.cli.releasing import (
+    NOTHING_SPENT,
+    check_outputs,
+    counts_in_words,
+    draw,
+    publish,
+    read_sessions,
+    typed_options,
+)
+from quietq.progress import progress_line
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from quietq.feedback.trajectories import Cells
+    from quietq.privacy import Account
+    from quietq.released.publishable import Publishable
+    from quietq.worlds import CheckedPlan
+
+COLUMN = "COLUMN"
+
+
+@app.command(rich_help_panel="Make people's data private")
+def world(
+    context: typer.Context,
+    files: SessionFiles = None,
+    people: NeededPeople = None,
+    person: Person = None,
+    episode: Episode = None,
+    step: StepColumn = None,
+    every: Every = None,
+    state: State = None,
+    next_state: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar=COLUMN,
+            help="Column of the next state, once per coordinate; default: the state of the episode's next row.",
+        ),
+    ] = None,
+    box: Box = None,
+    action: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar=COLUMN,
+            help="Column that says what was done; once per coordinate where actions are numbers; default action.",
+        ),
+    ] = None,
+    actions: Actions = None,
+    action_box: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LOW HIGH",
+            help="Instead of --actions, where actions lie that are numbers: once for all coordinates, or once for "
+            "each; public.",
+        ),
+    ] = None,
+    reward: RewardColumn = None,
+    low: LowReward = None,
+    high: HighReward = None,
+    end: End = None,
+    cut: Cut = None,
+    engine: Engine = None,
+    degree: Annotated[
+        int | None,
+        typer.Option(
+            help="Of the polynomials of state and action that changes of the state are made of: a higher one has more "
+            "noise; default 1."
+        ),
+    ] = None,
+    wanted: Annotated[
+        float | None,
+        typer.Option(
+            help="Return that a plan must be worth: a tenth of the budget (of mu squared) then pays for a private go "
+            "or no-go."
+        ),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Of an episode of that plan; default 300.")] = None,
+    go: Annotated[
+        float | None,
+        typer.Option(
+            help="From which share of people on the plan is a go, above 0 and at most 1; without it, no verdict is "
+            "given."
+        ),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="A file for that plan, as a policy that may leave: it promises what world and check cost."),
+    ] = None,
+    made_up: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Only write made-up sessions to this CSV file, to try all of this on: people push CartPole at random.",
+        ),
+    ] = None,
+    epsilon: NeededEpsilon = None,
+    delta: NeededDelta = None,
+    check: Check = False,
+    out: Out = None,
+    plot: Plot = None,
+    ledger: LedgerUrl = None,
+    source: LedgerSource = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a world of people's logged sessions private, once: to train in with any RL library."""
+    options = typed_options(context)
+    if made_up is not None:
+        others = [name for name in options if name not in ("made_up", "people")]
+        return _make_up(made_up, 500 if people is None else people, others, as_json)
+    plan_wanted = _read_wanted(wanted, steps, go, policy)
+    model = qq.WorldModel() if degree is None else qq.WorldModel(degree=degree)
+    read = partial(
+        read_sessions,
+        files,
+        people=people,
+        person=person,
+        episode=episode,
+        step=step,
+        every=every,
+        state=state,
+        next_state=next_state,
+        box=box,
+        action=action,
+        actions=actions,
+        action_box=action_box,
+        reward=reward,
+        low=low,
+        high=high,
+        end=end,
+        cut=cut,
+        engine=engine,
+    )
+    if check:
+        sessions = read()
+        model.feature_map(sessions.spaces)  # refused now rather than later
+        counts = sessions.not_private
+        return answer(as_json, {"not_private": counts}, NOTHING_SPENT, counts_in_words(counts))
+    if epsilon is None or delta is None or out is None:
+        raise missing("A private world needs", epsilon=epsilon, delta=delta, out=out)
+    budget = qq.Budget(epsilon, delta)
+    account = open_account(ledger, source, "world")
+    check_outputs(files or [], out, plot, policy)
+    with progress_line("Reading sessions") as say:
+        sessions = read(progress=lambda rows: say(f"Reading sessions: {rows:,} rows"))
+        say("Making the world private")
+        for_world, for_check = budget, None
+        if plan_wanted is not None:
+            for_world, for_check, account = _divide(budget, account)
+        private = qq.privatise(sessions, for_world, world=model, account=account)
+        name = publish(private, out)
+        checked = None
+        if plan_wanted is not None and for_check is not None:
+            say("Checking a plan")
+            checked = _check(private, sessions, for_check, account, plan_wanted, out)
+    plot = draw(plot, partial(_plot, private, checked))
+    record = {
+        **_record(private, checked),
+        "certificate": private.certificate.to_dict(),
+        "out": str(out),
+        "hash": name,
+        "plot": None if plot is None else str(plot),
+        "policy": None if policy is None else str(policy),
+        "options": options,
+        "not_private": sessions.not_private,
+    }
+    written = f"\nMay be published: {' and '.join(str(one) for one in (out, plot, policy) if one is not None)}"
+    lines = [*_in_words(private), "", private.certificate]
+    if checked is not None:
+        lines = [_verdict(checked), *lines, f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP."]
+    answer(as_json, record, *lines, written, counts_in_words(sessions.not_private))
+
+
+def _make_up(path: Path, people: int, others: list[str], as_json: bool) -> None:
+    from quietq.feedback.synthetic import write_cart_pole_sessions
+
+    if others:
+        raise qq.InvalidInput(f"--made-up only writes a file, of --people people: leave {dashed(*others)} out.")
+    if path.exists():
+        raise qq.InvalidInput(f"There is a file {str(path)!r} already, which made-up sessions do not replace.")
+    rows = write_cart_pole_sessions(path, people)
+    answer(as_json, {"out": str(path), "rows": rows}, f"Made up {rows:,} steps of {people:,} people: {path}")
+
+
+class WantedPlan(NamedTuple):
+    """What a plan that is made in the world must be worth."""
+
+    wanted: float
+    """Return of an episode."""
+    steps: int
+    go: float | None
+    """Share of people from which on the plan is a go."""
+    policy: Path | None
+    """A file for the plan."""
+
+
+def _read_wanted(wanted: float | None, steps: int | None, go: float | None, policy: Path | None) -> WantedPlan | None:
+    from quietq.privacy.checks import count, real
+
+    if wanted is None:
+        if (steps, go, policy) != (None, None, None):
+            raise qq.InvalidInput(
+                "--steps, --go and --policy are of a plan that is checked: say with --wanted what it must be worth."
+            )
+        return None
+    if go is not None and not 0 < real("go", go) <= 1:
+        raise qq.InvalidInput(f"--go must be a share of the people, above 0 and at most 1, not {go:g}.")
+    return WantedPlan(real("wanted", wanted), count("steps", 300 if steps is None else steps), go, policy)
+
+
+def _divide(budget: "qq.Budget", account: "Account | None") -> "tuple[qq.Budget, qq.Budget, Account]":
+    """Splits what pays for the world from what pays for its check; refused if one account does not cover both."""
+    if budget.is_pure:
+        raise qq.InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
+    from quietq.privacy import Cost
+
+    account = qq.Accountant(budget) if account is None else account
+    if not account.spending.covers(both := Cost.gaussian(budget.mu)):
+        raise qq.BudgetExhausted(f"{account.spending.shortage(both)}; nothing was booked.")
+    for_world, for_check = budget.split(0.9, 0.1)
+    return for_world, for_check, account
+
+
+def _check(
+    private: "qq.PrivateWorld",
+    sessions: "qq.Sessions",
+    budget: "qq.Budget",
+    account: "Account | None",
+    plan_wanted: WantedPlan,
+    out: Path,
+) -> "CheckedPlan":
+    """Checks the best linear policy that is found in the world, and writes it if there is a file for it."""
+    try:
+        plan = qq.plan_linear(private, steps=plan_wanted.steps)
+        checked = qq.check_plan(
+            private,
+            sessions,
+            plan,
+            plan_wanted.wanted,
+            budget,
+            steps=plan_wanted.steps,
+            go=plan_wanted.go,
+            account=account,
+        )
+        if plan_wanted.policy is not None:
+            qq.publish(plan, plan_wanted.policy, trained_on=private, check=checked)
+        return checked
+    except qq.QuietqError as error:
+        raise qq.QuietqError(
+            f"The world is released, and written to {out}, but it was not checked, or its plan not written: {error}"
+        ) from error
+
+
+def _record(private: "qq.PrivateWorld", checked: "CheckedPlan | None") -> dict[str, object]:
+    from quietq.cli.report.pictures import spreads
+
+    moved: dict[str, object] = {name: column.tolist() for name, column in spreads(private)._asdict().items()}
+    moved["coordinates"] = list(private.moved)
+    check = None if checked is None else checked.to_dict()
+    return {"errors": private.errors.to_dict(), "spreads": moved, "check": check}
+
+
+def _verdict(checked: "CheckedPlan") -> str:
+    """A noisy share of people, with its interval; a verdict only by a threshold that the user gave."""
+    low, high = checked.interval
+    share, wanted, promised = (number(one, 3) for one in (checked.share, checked.wanted, checked.promised))
+    said = (
+        f"by their own steps, a plan that was made in this world is worth at least {wanted} for a share {share} of the "
+        f"people ({number(low, 3)} to {number(high, 3)}: 95 %, of the noise alone). The world itself promises "
+        f"{promised}."
+    )
+    if checked.threshold is None:
+        return (
+            f"No verdict: {said} From which share on that is enough differs between systems: give it beforehand with "
+            "--go (docs/sessions.md says how to choose it)."
+        )
+    close = " It lies within the interval, so noise alone may have decided." if checked.is_close else ""
+    return f"{'GO' if checked.go else 'NO GO'} by your --go {checked.threshold:g}: {said}{close}"
+
+
+def _in_words(private: "qq.PrivateWorld") -> list[str]:
+    """What was released, for whoever has to decide whether to train in it."""
+    from quietq.cli.report.pictures import spreads
+
+    lines, found = [], spreads(private)
+    for place, i in enumerate(private.moved):
+        noise, residual = (number(float(one[place]), 2) for one in (found.noise, found.residual))
+        lines.append(
+            f"Steps of {private.spaces.state_names[i]}: noise moves what is expected by about {noise}; people's own "
+            f"scatter around it by {residual}."
+        )
+    lines += private.errors.in_words(private.spaces.low, private.spaces.high)
+    return lines if private.ends is not None else [*lines, "Episodes never end by themselves."]
+
+
+def _plot(private: "qq.PrivateWorld", checked: "CheckedPlan | None", plot: Path) -> None:
+    from quietq.cli.report.pictures import plot_world
+
+    plot_world(private, plot, check=checked)
+
+
+@app.command("evaluate-policies", rich_help_panel="Make people's data private")
+def evaluate_policies(
+    files: SessionFiles = None,
+    people: NeededPeople = None,
+    person: Person = None,
+    episode: Episode = None,
+    step: StepColumn = None,
+    every: Every = None,
+    state: State = None,
+    box: Box = None,
+    action: Annotated[
+        str | None, typer.Option(metavar=COLUMN, help="Column that says what was done; default action.")
+    ] = None,
+    actions: Actions = None,
+    reward: RewardColumn = None,
+    low: LowReward = None,
+    high: HighReward = None,
+    end: End = None,
+    cut: Cut = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(metavar=COLUMN, help="Column of the probability with which the action was chosen."),
+    ] = None,
+    engine: Engine = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=ACTION or NAME=FILE.qq",
+            help="A policy: the action that is always taken, or a published agent; give it once per policy. Required.",
+        ),
+    ] = None,
+    behaviour: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P,P,...",
+            help="Probabilities with which actions were chosen, in the order of their list, or learnt, for a tenth of "
+            "the budget; default: the column --propensity.",
+        ),
+    ] = None,
+    returns: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Range that each person's weighted return is held to; public. Required."),
+    ] = None,
+    discount: Annotated[float, typer.Option(help="Of later rewards.")] = 1.0,
+    per_step: Annotated[
+        bool, typer.Option("--per-step", help="Divide each episode's return by its number of steps.")
+    ] = False,
+    against: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Policy that all others are compared with.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of all intervals together.")] = 0.95,
+    epsilon: NeededEpsilon = None,
+    delta: NeededDelta = None,
+    out: Out = None,
+    ledger: LedgerUrl = None,
+    source: LedgerSource = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what policies would have been worth to the people of logged sessions."""
+    if policy is None or returns is None or epsilon is None or delta is None:
+        raise missing("Evaluating policies needs", policy=policy, returns=returns, epsilon=epsilon, delta=delta)
+    budget = qq.Budget(epsilon, delta)
+    account = open_account(ledger, source, "evaluate-policies")
+    policies = dict(map(_read_policy, policy))
+    chosen = _read_behaviour(behaviour)
+    sessions = read_sessions(
+        files,
+        people=people,
+        person=person,
+        episode=episode,
+        step=step,
+        every=every,
+        state=state,
+        next_state=[],
+        box=box,
+        action=None if action is None else [action],
+        actions=actions,
+        reward=reward,
+        low=low,
+        high=high,
+        end=end,
+        cut=cut,
+        propensity=propensity,
+        engine=engine,
+    )
+    found = qq.evaluate_policies(
+        sessions,
+        policies,
+        budget,
+        behaviour=chosen,
+        account=account,
+        returns=returns,
+        discount=discount,
+        per_step=per_step,
+        against=against,
+        confidence=confidence,
+    )
+    record = {**found.to_dict(), "not_private": sessions.not_private, "out": None if out is None else str(out)}
+    if out is not None:
+        record["hash"] = qq.publish(found, out)
+    if as_json:
+        return answer(True, record)
+    rows = [(name, *map(number, one)) for name, one in found.values.items()]
+    show_table("", ("policy", "value", "from", "to"), rows, ("policy",))
+    answer(False, record, found.certificate, *([] if out is None else [f"\nMay be published: {out}"]))
+
+
+def _read_policy(word: str) -> "tuple[str, str | Publishable]":
+    name, chosen = read_assignment(word, "--policy", "NAME=ACTION or NAME=FILE.qq, e.g. --policy always=high")
+    return name, qq.load(chosen) if chosen.endswith(".qq") else chosen
+
+
+def _read_behaviour(word: str | None) -> "Cells | Callable[[np.ndarray], np.ndarray] | None":
+    import numpy as np
+
+    from quietq.feedback.trajectories import Cells
+
+    if word is None:
+        return None
+    if word == "learnt":
+        return Cells(1, lambda states: np.zeros(len(states)))
+    try:
+        chosen = np.array([float(one) for one in word.split(",")])
+    except ValueError:
+        raise qq.InvalidInput(
+            f"--behaviour must be numbers such as 0.5,0.3,0.2, one for each action, or learnt, not {word!r}."
+        ) from None
+    return lambda states: np.tile(chosen, (len(states), 1))
