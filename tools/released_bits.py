@@ -820,7 +820,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "text": {"widths": (8,), "batch": 50, "replay": 50, "start": 50, "train_every": 50, "levels": 8},
 }  # fmt: skip
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "gradient of a network": ("gradient", {"network": "mlp", "widths": (4,), "loss": "huber"}),
+    "gradient of a small network": ("gradient", {"widths": (4,), "loss": "squared"}),
     "splines": ("none", {"network": "splines", "features": 5}),
 }  # fmt: skip
 

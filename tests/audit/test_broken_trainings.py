@@ -67,12 +67,12 @@ class Conveyor(World):
 
 # No looking ahead, and no weighing, so that rewards move values as far as is allowed for.
 PLAIN: dict[str, Any] = {"relation": SupBall(0.5), "budget": STRONG, "gamma": 0.0}
-NETWORK: dict[str, Any] = PLAIN | {"features": 2, "learning_rate": 0.01, "batch": 20}
+NETWORK: dict[str, Any] = PLAIN | {"learning_rate": 0.01, "batch": 20}
 TRAINED: dict[str, InLoopMethod] = {
     "input": InputNoise(**PLAIN, knots=2, spread=None),
     "value": ValueNoise(**PLAIN, knots=2, spread=None, round_steps=20),
-    "value-network": NetworkValueNoise(**NETWORK),
-    "gradient": GradientNoise(**NETWORK, clip=100.0, start=20, train_every=20, replay=20),
+    "value-network": NetworkValueNoise(**NETWORK, features=2),
+    "gradient": GradientNoise(**NETWORK, widths=(2,), optimiser="sgd", clip=100.0, start=20, train_every=20, replay=20),
     "output": OutputNoise(**PLAIN, knots=2),
 }
 QUICK = {"input"}

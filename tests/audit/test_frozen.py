@@ -49,7 +49,6 @@ LEAST = {
     "input": 0.998,
     "output": 0.99,
     "value-network, mlp": 0.99,
-    "value-network, fourier": 0.97,
     "gradient, one state": 0.997,
     "gradient, clipped": 0.93,
     "evaluation, lsw": 0.9999,
@@ -64,7 +63,6 @@ LEAST |= MODELS
 SLOW = {
     "value-network",
     "value-network, mlp",
-    "value-network, fourier",
     "gradient, one state",
     "gradient, clipped",
 }
@@ -102,10 +100,10 @@ def test_nor_with_other_seeds(seed: int) -> None:
     "method",
     [
         ValueNoise(**PROMISE),
-        NetworkValueNoise(**PROMISE, network="random"),
+        NetworkValueNoise(**PROMISE),
         NetworkValueNoise(**PROMISE, network="mlp", gamma=0.9),
-        GradientNoise(**PROMISE, network="random", loss="huber"),
-        GradientNoise(**PROMISE, network="mlp", clip=0.1),
+        GradientNoise(**PROMISE, loss="squared"),
+        GradientNoise(**PROMISE, clip=0.1),
         InputNoise(**PROMISE),
         OutputNoise(**PROMISE, gamma=0.9),
     ],

@@ -8,7 +8,6 @@ from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, SupBall, p
 from quietq.noise import Box
 from quietq.paper import InputNoise, Published, ValueNoise
 from quietq.paper.agents import Agent, EnvironmentSpaces, NoNoise, NotTrained, RewardNoise
-from quietq.worlds import ThermostatWorld
 
 MOSTLY_SLOW = [name if name == "output" else pytest.param(name, marks=pytest.mark.slow) for name in SPENDERS]
 
@@ -106,13 +105,6 @@ def test_progress_from_inside_the_program_and_a_log(tmp_path, capsys):
     assert sorted(steps)[:3] == [0, 3, 6]
     assert "Training" in capsys.readouterr().err
     assert any(file.name.startswith("events") for file in tmp_path.iterdir())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("network", ["fourier", "random"])
-def test_any_network(network):
-    agent = Agent(ThermostatWorld(), NoNoise(**SMALL | {"network": network})).learn(200)
-    assert np.isfinite(agent.q_values([[20.0], [25.0]])).all()
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def test_protect_adds_noise_of_the_stated_size() -> None:
 SMALL: dict[str, tuple[Any, Any, int]] = {
     "value": (value, ValueNoise(**PROMISE, round_steps=4, knots=2), 4),
     "value-network": (value_network, NetworkValueNoise(**PROMISE, batch=4, features=2), 4),
-    "gradient": (gradient, GradientNoise(**PROMISE, batch=2, start=5, train_every=3, features=2), 3),
+    "gradient": (gradient, GradientNoise(**PROMISE, batch=2, start=5, train_every=3, widths=(2,)), 3),
     "input": (input, InputNoise(**PROMISE, knots=2), 1),
     "output": (output, OutputNoise(**PROMISE, knots=2), 1),
 }
@@ -132,8 +132,7 @@ def test_rounds_are_counted_as_they_are_made(steps: int, every: int, start: int)
     assert ValueNoise(round_steps=every).rounds(steps) == ends + (steps % every > 0)
     assert NetworkValueNoise(batch=every).rounds(steps) == ends
     made = sum(step + 1 >= max(start, every) and (step + 1) % every == 0 for step in range(steps))
-    assert GradientNoise(network="mlp", train_every=every, start=start).rounds(steps) == made
-    assert GradientNoise(train_every=every, start=start).rounds(steps) == ends  # every reward enters one of them
+    assert GradientNoise(train_every=every, start=start).rounds(steps) == made
 
 
 def test_a_short_last_round_of_value_is_released_at_the_end() -> None:
@@ -154,7 +153,7 @@ def test_a_short_last_round_of_value_is_released_at_the_end() -> None:
 def test_certificates_add_up(name: str) -> None:
     _, method, _ = SMALL[name]
     method.check(SPACES, 24)
-    rounds = {"value": 6, "value-network": 6, "gradient": 8, "input": 24, "output": 1}[method.name]
+    rounds = {"value": 6, "value-network": 6, "gradient": 7, "input": 24, "output": 1}[method.name]
     certificate = method.certificate(SPACES, 24)
     assert (certificate.standing, certificate.method) == ("certified", method.name)
     assert (certificate.epsilon, certificate.delta, certificate.mu) == (0.9, 1e-4, BUDGET.mu)
@@ -186,15 +185,6 @@ def test_refusals(name: str) -> None:
     for few in (GradientNoise(**PROMISE), NetworkValueNoise(**PROMISE)):
         with pytest.raises(InvalidInput, match="steps must be"):
             few.check(SPACES, 100)
-
-
-@pytest.mark.parametrize("size", [1e-20, 1e-12, 1e-8, 1.0, 1e8])
-def test_an_eigenvalue_is_bounded_from_above_or_not_at_all(size: float) -> None:
-    """In float32 squares of squares of small numbers are 0, which bounds nothing."""
-    white = np.float32(size) * np.random.default_rng(0).normal(size=(100, 12)).astype(np.float32)
-    largest = np.linalg.eigvalsh(white.T.astype(float) @ white.astype(float))[-1]
-    found = float(gradient.largest_eigenvalue(jnp.asarray(white)))
-    assert np.isnan(found) if size < 1e-9 else found >= largest
 
 
 def test_noise_that_whole_numbers_do_not_hold_is_refused() -> None:

@@ -31,8 +31,7 @@ from quietq.noise.feature_maps import Polynomials
 from quietq.privacy import InvalidInput
 from quietq.privacy.certificate import Assumption, Certificate
 from quietq.released.private_model import PrivateModel
-from quietq.released.private_world import Fit, PrivateWorld, visited
-from quietq.released.world_errors import WorldErrors
+from quietq.released.private_world import Fit, PrivateWorld, WorldErrors, visited
 from quietq.released.world_model import WorldModel
 
 SHARES = {"dynamics": 0.76, "reward": 0.09, "end": 0.11, "start": 0.04}

@@ -31,7 +31,7 @@ from quietq.paper.agents import replay as memory
 from quietq.paper.agents.deep_q import DeepQ, DeepQState, chosen
 from quietq.paper.agents.hyper_parameters import option
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition, values_of_runs
-from quietq.paper.agents.networks import Features, LinearQ, Network, Scaled
+from quietq.paper.agents.networks import LinearQ, Network, Scaled
 from quietq.paper.theorem import PublishedTheorem, claimed_budget
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.checks import count, not_negative, positive
@@ -183,7 +183,7 @@ class Published(DeepQ):
             raise InvalidInput("The file's arrays do not fit its settings.")
         path = jnp.asarray(private.weights[0].swapaxes(1, 2), jnp.float32)
         scaled = Scaled(spaces.box.low, spaces.box.high)
-        nothing = LinearQ(jnp.zeros((private.runs, spaces.actions, 2)), scaled, Features("splines", 2))
+        nothing = LinearQ(jnp.zeros((private.runs, spaces.actions, 2)), scaled, 2)
         return PublishedRelease(nothing, path)
 
     def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:

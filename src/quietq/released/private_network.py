@@ -9,9 +9,7 @@ else that is private was looked at: not by training, and not by whoever chose th
 that, and so every certified policy states it as trusted (`TRAINED`).
 """
 
-import functools
 import itertools
-import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.released.private_function import PrivateFunction
 from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, Unchecked, require
 
-Form = Literal["mlp", "splines", "fourier", "random", "grid"]
+Form = Literal["mlp", "splines", "grid"]
 Output = Literal["values", "log-probabilities"]
 Activation = Literal["tanh", "relu", "elu", "leaky-relu"]
 LARGEST = 1e30
@@ -140,7 +138,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
     details: ClassVar = ("form", "size", "output", "draws", "training")
     form: Form
     size: int
-    """Of what a feature map is made: knots, frequencies or grid points a coordinate, or units; 0 for an mlp."""
+    """Knots of splines or grid points, a coordinate; 0 for an mlp."""
     weights: tuple[Float[np.ndarray, "runs _ _"], ...]
     """Layer by layer; linear weights, and values on a grid, are one layer."""
     biases: tuple[Float[np.ndarray, "runs _"], ...]
@@ -241,8 +239,6 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
         if self.form == "grid":
             nearest = np.rint(unit * (self.size - 1)).astype(np.int64) @ self.size ** np.arange(unit.shape[1])[::-1]
             return weights[:, :, nearest].swapaxes(1, 2)
-        if self.form != "splines":
-            return features(self.form, self.size, unit) @ weights.swapaxes(1, 2)
         found = interpolate(weights.reshape(runs * actions, -1), self.size, unit)
         return found.reshape(len(unit), runs, actions).swapaxes(0, 1)
 
@@ -278,34 +274,6 @@ def _with_bias(
     return np.concatenate([np.concatenate([weight, bias[..., None]], axis=2), one], axis=1).astype(np.float32)
 
 
-def features(form: str, size: int, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points features"]:
-    """The public features at points of the unit box, but for splines, which are interpolated."""
-    dimension = unit.shape[1]
-    if form == "fourier":
-        waves = frequencies(size, dimension)
-        return np.cos(math.pi * (unit @ waves.T)) / math.sqrt(len(waves))
-    directions, kinks = random_units(size, dimension)
-    return np.maximum(unit @ directions.T - kinks, 0) * (2 / math.sqrt(size))
-
-
-@functools.lru_cache
-def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
-    """All vectors of whole numbers below `size`."""
-    return np.array(list(itertools.product(range(size), repeat=dimension)), np.float64)
-
-
-@functools.lru_cache
-def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
-    source = np.random.default_rng(20191208)  # any fixed number: the features are public
-    directions = source.normal(size=(size, dimension)).astype(np.float32)
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    return directions, (directions * source.uniform(size=directions.shape)).sum(axis=1).astype(np.float32)
-
-
-def number_of_features(form: str, size: int, dimension: int) -> int:
-    return size if form == "random" else size**dimension
-
-
 def _number_of_inputs(form: str, size: Unchecked, layers: int, dimension: int) -> int:
     """Of the first layer; checked before it is computed, because a large power is slow."""
     if form == "mlp":
@@ -314,9 +282,8 @@ def _number_of_inputs(form: str, size: Unchecked, layers: int, dimension: int) -
     require(layers == 1 and type(size) is int and size >= 2, "linear weights are one layer of 2 features or more")
     most = 2**26 + 1 if form == "grid" else MOST_FEATURES
     require(size <= most and dimension <= MOST_DIMENSION, f"it has more than {most} features")
-    inputs = number_of_features(form, size, dimension)
-    require(inputs <= most, f"it has more than {most} features")
-    return inputs
+    require(size**dimension <= most, f"it has more than {most} features")
+    return size**dimension
 
 
 def _check_training(training: Unchecked) -> None:

@@ -44,11 +44,9 @@ class ActorCritic(RewardLearner):
     name: ClassVar[str] = "actor-critic"
     output: ClassVar[Output] = "log-probabilities"
     sources: ClassVar[tuple[type, ...]] = (PrivateFunction, ReleasedValues)
-    network: NetworkName = option(
-        "mlp", "Policy and critic: mlp, or linear weights on splines, fourier or random features."
-    )
+    network: NetworkName = option("mlp", "Policy and critic: mlp, or linear weights on splines.")
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
-    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    features: int = option(17, "Knots a coordinate of splines.", count)
     gamma: float = option(0.9, "Discount of the future; released values need none.", share)
     trace: float = option(
         0.9, "How far rewards are summed before the critic is trusted: lambda of the advantages.", share

@@ -28,19 +28,15 @@ class DeepQState(NamedTuple):
     target: Network
     optimiser: Any
     replay: Float[Array, "capacity width"]
-    released: Any = None
-    """What was noised and is used again, by methods that keep such."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeepQ(Method):
     """Deep Q-learning: its hyper-parameters, and the steps that methods built on it put together otherwise."""
 
-    network: NetworkName = option(
-        "mlp", "Value network: mlp, or linear weights on splines, fourier or random features."
-    )
+    network: NetworkName = option("mlp", "Value network: mlp, or linear weights on splines.")
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
-    features: int = option(17, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    features: int = option(17, "Knots a coordinate of splines.", count)
     gamma: float = option(0.95, "Discount of the future.", share)
     optimiser: Any = option("adam", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
     learning_rate: float = option(1e-3, "Step size, for an optimiser given by name.", positive)

@@ -1,14 +1,11 @@
 """Value networks: one number an action, from a state scaled to the unit box.
 
 A multilayer perceptron of any width, with PyTorch's initialisation (Equinox's is the same: uniform within
-1/sqrt(inputs), weights and biases); or linear weights on fixed, public features: hat functions (splines of degree one),
-cosines (Fourier), or the last hidden layer of a random network.
+1/sqrt(inputs), weights and biases); or linear weights on fixed, public hat functions (splines of degree one).
 """
 
 import itertools
-import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -19,20 +16,14 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count, one_of
-from quietq.released.private_network import (
-    MOST_FEATURES,
-    Form,
-    Output,
-    PrivateNetwork,
-    frequencies,
-    number_of_features,
-    random_units,
-)
+from quietq.released.private_network import MOST_FEATURES, Output, PrivateNetwork
 
-NetworkName = Literal["mlp", "splines", "fourier", "random"]
+NetworkName = Literal["mlp", "splines"]
 
 
 class Scaled(eqx.Module):
+    """The map of a box to the unit box."""
+
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
 
@@ -41,7 +32,7 @@ class Scaled(eqx.Module):
         return (state - low) / (high - low)
 
 
-def _hats(unit: Float[Array, " d"], knots: int) -> Float[Array, " features"]:
+def hat_functions(unit: Float[Array, " d"], knots: int) -> Float[Array, " features"]:
     """Products of hat functions on a regular grid of knots: non-negative, and 1 in sum at each state."""
     each = jax.nn.relu(1 - jnp.abs(unit[:, None] * (knots - 1) - np.arange(knots, dtype=np.float32)))
     features = each[0]
@@ -50,50 +41,27 @@ def _hats(unit: Float[Array, " d"], knots: int) -> Float[Array, " features"]:
     return features
 
 
-def _cosines(unit: Float[Array, " d"], size: int) -> Float[Array, " features"]:
-    """cos(pi c . u) for all non-negative integer vectors c with entries below `size`, scaled to length at most 1."""
-    waves = frequencies(size, unit.shape[0]).astype(np.float32)
-    return jnp.cos(math.pi * (waves @ unit)) / math.sqrt(len(waves))
-
-
-def _random_layer(unit: Float[Array, " d"], units: int) -> Float[Array, " features"]:
-    """The hidden layer of a random ReLU network, public and fixed: the same for every run, scaled to length about 1."""
-    directions, kinks = random_units(units, unit.shape[0])
-    return jax.nn.relu(directions @ unit - kinks) * (2 / math.sqrt(units))
-
-
-_FEATURES: dict[str, Callable[[Any, int], Any]] = {"splines": _hats, "fourier": _cosines, "random": _random_layer}
-
-
-class Features(eqx.Module):
-    """A fixed, public map from a point of the unit box to features; `units` is what it is made of."""
-
-    form: Form = eqx.field(static=True)
-    units: int = eqx.field(static=True)
-
-    def __call__(self, unit: Float[Array, " d"]) -> Float[Array, " features"]:
-        return _FEATURES[self.form](unit, self.units)
-
-
 class LinearQ(eqx.Module):
-    """weights . features(state), one row of weights an action."""
+    """Linear weights on hat functions, one row an action: the values at so many knots a coordinate."""
 
     weights: Float[Array, "*runs actions features"]
     scaled: Scaled
-    features: Features
+    knots: int = eqx.field(static=True)
 
     def features_of(self, state: Float[Array, " d"]) -> Float[Array, " features"]:
-        return self.features(self.scaled(state))
+        return hat_functions(self.scaled(state), self.knots)
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
         return self.weights @ self.features_of(state)
 
     def to_private(self, output: Output, box: Box, certificate: Certificate) -> PrivateNetwork:
         weights = np.asarray(self.weights, np.float64)
-        return PrivateNetwork(self.features.form, self.features.units, (weights,), (), output, box, certificate)
+        return PrivateNetwork("splines", self.knots, (weights,), (), output, box, certificate)
 
 
 class DeepQNetwork(eqx.Module):
+    """A multilayer perceptron."""
+
     layers: tuple[eqx.nn.Linear, ...]
     scaled: Scaled
 
@@ -118,8 +86,8 @@ def from_private(private: PrivateNetwork) -> Network:
         raise InvalidInput("The file's arrays do not fit its settings.")
     scaled = Scaled(private.box.low, private.box.high)
     weights = [jnp.asarray(weight, jnp.float32) for weight in private.weights]
-    if private.form in _FEATURES:
-        return LinearQ(weights[0], scaled, Features(private.form, private.size))
+    if private.form == "splines":
+        return LinearQ(weights[0], scaled, private.size)
     layers = []
     for weight, bias in zip(weights, private.biases, strict=True):
         layer = eqx.nn.Linear(weight.shape[2], weight.shape[1], key=jax.random.key(0))
@@ -128,36 +96,28 @@ def from_private(private: PrivateNetwork) -> Network:
 
 
 def make_network(
-    kind: NetworkName, box: Box, actions: int, widths: tuple[int, ...], size: int, key: PRNGKeyArray
+    kind: NetworkName, box: Box, actions: int, widths: tuple[int, ...], knots: int, key: PRNGKeyArray
 ) -> Network:
-    """A network for states of a box; `widths` are an mlp's hidden layers, `size` is what a feature map is made of.
+    """A network for states of a box; `widths` are an mlp's hidden layers, `knots` those of splines a coordinate.
 
-    `size` is the number of knots a coordinate for splines, of frequencies a coordinate for Fourier, and of units for
-    random. Linear weights start at zero.
+    Linear weights start at zero.
     """
+    one_of("network", kind, ("mlp", "splines"))
     scaled = Scaled(box.low, box.high)
     if kind == "mlp":
         sizes = [box.dimension, *widths, actions]
         keys = jax.random.split(key, len(sizes) - 1)
         pairs = zip(itertools.pairwise(sizes), keys, strict=True)
         return DeepQNetwork(tuple(eqx.nn.Linear(a, b, key=k) for (a, b), k in pairs), scaled)
-    features = make_features(kind, size, box.dimension)
-    return LinearQ(jnp.zeros((actions, number_of_features(kind, size, box.dimension))), scaled, features)
+    check_knots("features", count("features", knots, 2), box.dimension, "use network='mlp'")
+    return LinearQ(jnp.zeros((actions, knots**box.dimension)), scaled, knots)
 
 
-def make_features(kind: NetworkName, size: int, dimension: int) -> Features:
-    """A fixed feature map; refused if it would have too many features for the dimension."""
-    one_of("network", kind, _FEATURES)
-    check_features(kind, count("features", size, 2), dimension, "features", "use network='mlp' or 'random'")
-    return Features(kind, size)
-
-
-def check_features(kind: NetworkName, size: int, dimension: int, name: str, other: str) -> None:
-    """Refuses a `size` by which there are too many features; `other` is what else might be done."""
-    made = number_of_features(kind, size, dimension)
+def check_knots(name: str, knots: int, dimension: int, other: str) -> None:
+    """Refuses so many knots a coordinate that there are too many in all; `other` is what else might be done."""
+    made = knots**dimension
     if made <= MOST_FEATURES:
         return
-    sizes = range(2, MOST_FEATURES + 1)
-    most = max((one for one in sizes if number_of_features(kind, one, dimension) <= MOST_FEATURES), default=None)
-    advice = other if most is None else f"use {name}={most}, or fewer" + (f", or {other}" if kind != "random" else "")
-    raise InvalidInput(f"{name}={size} makes {made} in {dimension} dimensions, more than {MOST_FEATURES}: {advice}.")
+    most = max((one for one in range(2, MOST_FEATURES + 1) if one**dimension <= MOST_FEATURES), default=None)
+    advice = other if most is None else f"use {name}={most}, or fewer, or {other}"
+    raise InvalidInput(f"{name}={knots} makes {made} in {dimension} dimensions, more than {MOST_FEATURES}: {advice}.")

@@ -131,7 +131,6 @@ def noising_methods() -> dict[str, type[InLoopMethod]]:
 
 _TRAJECTORIES = 150
 _AMPLE = Budget(10.0, 1e-6)  # so that so few trajectories are enough for a smooth bound that is also the local one
-_SMALL = {"network": "mlp", "widths": (16, 16)}
 
 
 def plan_training_checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Check]:
@@ -153,10 +152,9 @@ def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[InLoopMethod, bool]]:
     """All methods that noise as they go, and further forms of some; whether all rewards are seen in one state."""
     return {
         **{name: (kind(**promise), False) for name, kind in noising_methods().items()},
-        "value-network, mlp": (NetworkValueNoise(**promise, **_SMALL), False),
-        "value-network, fourier": (NetworkValueNoise(**promise, network="fourier"), False),
+        "value-network, mlp": (NetworkValueNoise(**promise, network="mlp", widths=(16, 16)), False),
         "gradient, one state": (GradientNoise(**promise), True),
-        "gradient, clipped": (GradientNoise(**promise, **_SMALL, clip=0.002), False),
+        "gradient, clipped": (GradientNoise(**promise, widths=(16, 16), clip=0.002), False),
     }
 
 

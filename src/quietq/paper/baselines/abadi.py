@@ -1,19 +1,12 @@
 """`gradient`: noise on gradients, after Abadi et al. (2016), for a relation in which every reward may differ.
 
-Theorem, linear values and squared loss. The gradient of a mean over transitions is (1/B) sum_t (Q_t - gamma Q'_t)
-phi_t, which is public given what was released, minus (1/B) sum_t r_t phi_t. So only the latter is noised, once for each
-transition, in coordinates in which the features of the round are white: x_t = L^-1 phi_t with L L' = sum_t phi_t phi_t'
-(and a ridge). Neighbours' sums of r_t x_t differ by at most radius sqrt(B lambda), lambda the largest eigenvalue of
-sum_t x_t x_t', which is about 1 and bounded by the numbers that are used; that is S_j, and N(0, (S_j/mu_j)^2 I) on it
-is mu_j-GDP. N rounds with mu_j = mu/sqrt(N) compose to mu. Every gradient step, of which there may be any number, uses
-the mean of all rounds so far, in the old coordinates: post-processing.
-
-Theorem, any other. In round j, given what was released before, each transition's gradient is a number times the public
+Theorem. In round j, given what was released before, each transition's gradient is a number times the public
 direction grad Q_t. The number is the temporal difference, or Huber's derivative of it, which changes by no more than
 the reward, and it is clipped so that the gradient's length is C at most. So neighbours' mean gradients differ by
 (1/B) sum_t c_t grad Q_t with |c_t| <= b_t = min(radius, 2C/|grad Q_t|), and entry by entry by no more than with
-|grad Q_t|: by at most S_j = |(1/B) sum_t b_t |grad Q_t||, which is public. The same noise, and the same composition;
-but replayed rewards pay again every time, without amplification by subsampling (docs/theory.md, section 4).
+|grad Q_t|: by at most S_j = |(1/B) sum_t b_t |grad Q_t||, which is public. N(0, (S_j/mu_j)^2 I) on the mean is
+mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu. Replayed rewards pay again every time, without
+amplification by subsampling (docs/theory.md, section 4).
 
 `GradientPerturbation` is what figure 2 runs, in the authors' learner: a sampling share q of 1, because every reward may
 change; noise sigma C on the mean of a batch's clipped gradients; U updates, as many as the authors' program makes.
@@ -26,21 +19,20 @@ be C if |grad Q| were at most C; but the derivative by the output's bias alone i
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.flatten_util import ravel_pytree
 from jax_privacy import clipped_grad
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.noise.entropy import Entropy
 from quietq.paper.agents import replay as memory
-from quietq.paper.agents.deep_q import DeepQ, DeepQState, Loss, chosen, when
+from quietq.paper.agents.deep_q import DeepQ, DeepQState, chosen
 from quietq.paper.agents.hyper_parameters import option, share
 from quietq.paper.agents.in_loop_method import ROUNDS, InLoopMethod, NoiseDraw, PrivateStep, hide_replay
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition
@@ -55,9 +47,6 @@ STEEPEST = 1e15  # gradients of this length and more are too large for float32 t
 MOST_CLIP = 1e9
 """A squared length overflows beyond 1.8e19, and the gradient then counts as 0: it moves by the clip at the most. For a
 gradient of that length rounding alone is allowed 8 * 2^-24 * 1.8e19 = 8.8e12, which is far more than this."""
-RIDGE = 0.01
-"""Of the features' mean square, so that those which a round has not seen can be whitened too."""
-SMALLEST_WHITE = 1e-9
 FROM_NOISED = Assumption("Networks, targets and actions come from noised parameters only.", True)
 
 
@@ -66,9 +55,6 @@ class NoisyDescent(DeepQ, InLoopMethod):
     """Deep Q-learning whose gradients are noised round by round, each by its own public sensitivity."""
 
     norm_kind: ClassVar[str]
-    network: NetworkName = option(
-        "splines", "Value network: mlp, or linear weights on splines, fourier or random features."
-    )
     optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
     learning_rate: float = option(1.0, "Step size, for an optimiser given by name.", positive)
     explore_last: float = option(1.0, "Share of random actions in the long run.", share)
@@ -90,22 +76,22 @@ class NoisyDescent(DeepQ, InLoopMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class GradientNoise(NoisyDescent):
-    """Q-learning by gradients that are noised: of linear values their reward part, once, else clipped one by one."""
+    """DP-SGD: deep Q-learning whose gradients are clipped one by one and noised together."""
 
     name: ClassVar[str] = "gradient"
     norm_kind: ClassVar[str] = "clipped-gradients"
-    features: int = option(6, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    network: NetworkName = field(default="mlp", init=False)
+    features: int = field(default=2, init=False)
+    widths: tuple[int, ...] = option((32,), "Hidden layers of the network.")
+    optimiser: Any = option("adam", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
+    learning_rate: float = option(0.02, "Step size, for an optimiser given by name.", positive)
     gamma: float = option(0.9, "Discount of the future.", share)
-    loss: Loss = option("squared", "Loss of the temporal difference: huber or squared.")
-    clip: float = option(
-        1.0, "Length that each transition's gradient is clipped to, unless values are linear and the loss squared.",
-        positive,
-    )  # fmt: skip
-    batch: int = option(2000, "Transitions a gradient step; all that are kept where it costs nothing.", count)
-    start: int = option(1000, "Transitions to be seen before the first gradient step.", count)
-    train_every: int = option(100, "Steps of the environment between releases, each followed by gradient steps.", count)
-    repeats: int = option(
-        5, "Gradient steps after each release, where they cost nothing: for linear values and squared loss.", count
+    clip: float = option(1.0, "Length that each transition's gradient is clipped to.", positive)
+    batch: int = option(500, "Transitions a gradient step.", count)
+    start: int = option(500, "Transitions to be seen before the first gradient step.", count)
+    train_every: int = option(25, "Steps of the environment between gradient steps, each of them a release.", count)
+    target_every: int = option(
+        1, "Steps between copies of the network to the target network; 1 does without one.", count
     )
 
     def __post_init__(self) -> None:
@@ -113,81 +99,10 @@ class GradientNoise(NoisyDescent):
         if self.clip > MOST_CLIP:
             raise InvalidInput(f"clip must be at most {MOST_CLIP:g}, not {self.clip!r}: scale the rewards.")
 
-    @property
-    def reuses(self) -> bool:
-        """Whether rewards are noised once, in sums that all gradient steps use again."""
-        return self.network != "mlp" and self.loss == "squared"
-
     def rounds(self, steps: int) -> int:
-        if self.reuses:
-            return steps // self.train_every
         return max((steps - self.first_step) // self.train_every + 1, 0)
 
-    def init(self, spaces: EnvironmentSpaces, key: PRNGKeyArray, copies: int = 1) -> DeepQState:
-        state = super().init(spaces, key, copies)
-        if not self.reuses:
-            return state
-        room = memory.empty(max(self.replay, self.train_every * copies), spaces.box.dimension, copies)
-        return state._replace(replay=room, released=jnp.zeros(self.parameters(spaces)))
-
     def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
-        return self.release_and_learn(state, seen, now) if self.reuses else self.learn(state, seen, now)
-
-    def release_and_learn(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
-        """Each round's transitions are noised together, once; then as many gradient steps as one likes."""
-        steps, copies, noise = now.step + 1, seen.action.shape[0], now.noise
-        buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
-        turn = steps // self.train_every - 1
-        due = (steps % self.train_every == 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
-
-        def release(released: Array) -> Array:
-            fresh = jnp.arange(self.train_every * copies) + (steps - self.train_every) * copies
-            batch = noise.clip(memory.rows(buffer, fresh % buffer.shape[0]))
-            return released + self.noised_rewards(state.network, batch, noise, turn)
-
-        released = lax.cond(due, release, lambda released: released, state.released)
-
-        def descend(network: Any, optimiser: Any) -> tuple[Any, Any]:
-            kept, rows = memory.rows(buffer, jnp.arange(buffer.shape[0])), jnp.arange(buffer.shape[0])
-            stored = (rows < steps * copies) / jnp.minimum(steps * copies, len(rows))
-            taken = jax.nn.one_hot(kept.action, len(network.weights)) * stored[:, None]
-            here, there = (jax.vmap(network.features_of)(states) for states in (kept.state, kept.next_state))
-            rewards = (released / (turn + 1)).reshape(network.weights.shape)
-
-            def step(_: Array, learned: tuple[Any, Any]) -> tuple[Any, Any]:
-                """Over all that is kept: a sample would not have the mean features of the noised rewards."""
-                weights = learned[0].weights
-                following = jnp.where(kept.terminated, 0.0, (there @ weights.T).max(axis=1))
-                surprise = here @ weights.T - self.gamma * following[:, None]
-                gradient = (taken * surprise).T @ here - rewards
-                return self.apply(*learned, replace(learned[0], weights=gradient))
-
-            return lax.fori_loop(0, self.repeats, step, (network, optimiser))
-
-        network, optimiser = when(due & (steps >= self.first_step), descend, state.network, state.optimiser)
-        return DeepQState(network, network, optimiser, buffer, released)
-
-    def noised_rewards(
-        self, network: Network, batch: Transition, noise: NoiseDraw, turn: Array
-    ) -> Float[Array, " parameters"]:
-        """The mean of each transition's reward times its features, with noise that is shaped like these."""
-        features = self.flat_slopes(network, batch)
-        gram = features.T @ features
-        ridge = RIDGE * jnp.trace(gram) / len(gram) + jnp.finfo(jnp.float32).tiny
-        root = cholesky(gram + ridge * jnp.eye(len(gram)))
-        white = whiten(root, features)
-        # Whatever became of it in float32, `white` is what rewards are multiplied with, and it is public.
-        moves = noise.radius * jnp.sqrt(len(white) * largest_eigenvalue(white))
-        # Each entry is a sum (2 roundings) of products (1), divided (1), with rewards of size `largest` at the most;
-        # twice that is allowed for, for each of two neighbours.
-        rounding = 16 * UNIT_ROUNDING * noise.largest * jnp.linalg.norm(total(jnp.abs(white)))
-        scale = noise.scale * (moves + rounding) / len(white)
-        return root @ protect(total(batch.reward[:, None] * white) / len(white), noise.normals[turn], scale)
-
-    def flat_slopes(self, network: Network, batch: Transition) -> Float[Array, "batch parameters"]:
-        return jax.vmap(lambda one: ravel_pytree(eqx.filter(one, eqx.is_array))[0])(self.slopes(network, batch))
-
-    def learn(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
         """Gradients of replayed transitions, clipped one by one and noised together."""
         steps, noise = now.step + 1, now.noise
         buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
@@ -230,9 +145,6 @@ class GradientNoise(NoisyDescent):
         return build(protect(flat, noise.normals[turn], noise.scale * sensitivity))
 
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
-        if self.reuses:
-            once = "Each reward entered one noised sum, once, and all gradient steps looked at these sums only."
-            return (Assumption(once, True), FROM_NOISED)
         return (Assumption(f"Each transition's gradient was clipped to length {self.clip:g}.", True), FROM_NOISED)
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
@@ -241,53 +153,11 @@ class GradientNoise(NoisyDescent):
         method = replace(self, batch=number, start=1, train_every=1, replay=ROUNDS * number)
         network = method.init(spaces, key).network
 
-        def one_sum(seen: Transition, noise: Noise) -> Any:
-            return method.noised_rewards(network, seen, noise, jnp.array(1))
-
-        if self.reuses:
-            return PrivateStep(method, ROUNDS, ROUNDS, one_sum, hide_replay)
-
         def one_round(seen: Transition, noise: Noise) -> Any:
             return method.noised(network, network, seen, noise, jnp.array(1))
 
         centre = chosen(jax.vmap(network)(batch.state), batch.action) - method.goals(network, batch)
         return PrivateStep(method, ROUNDS, ROUNDS, one_round, hide_replay, centre=centre)
-
-
-def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Its lower root, by columns. LAPACK called by many runs at once within a loop has been seen to wait forever."""
-    rows = jnp.arange(len(matrix))
-
-    def column(j: Array, root: Array) -> Array:
-        rest = matrix[:, j] - root @ root[j]
-        return root.at[:, j].set(jnp.where(rows >= j, rest / jnp.sqrt(rest[j]), 0.0))
-
-    return lax.fori_loop(0, len(matrix), column, jnp.zeros_like(matrix))
-
-
-def whiten(root: Float[Array, "n n"], rows: Float[Array, "rows n"]) -> Float[Array, "rows n"]:
-    """Each row times the inverse of the root, by forward substitution."""
-
-    def column(j: Array, white: Array) -> Array:
-        return white.at[:, j].set((rows[:, j] - white @ root[j]) / root[j, j])
-
-    return lax.fori_loop(0, rows.shape[1], column, jnp.zeros_like(rows))
-
-
-def largest_eigenvalue(white: Float[Array, "rows columns"]) -> Float[Array, ""]:
-    """A bound from above on that of white' white: its largest row in sum, or its Frobenius norm, rounding included.
-
-    >>> float(largest_eigenvalue(jnp.eye(4)).round(3))
-    1.0
-    """
-    rows, columns = white.shape
-    gram, lengths = jnp.abs(white.T @ white), jnp.sqrt(total(white**2))
-    # A product of n terms errs by n 2^-24 of the two lengths, whatever the order; twice that is allowed for.
-    gram = gram + 2 * rows * UNIT_ROUNDING * lengths[:, None] * lengths
-    slack = 1 + 4 * UNIT_ROUNDING * columns**2
-    found = slack * jnp.minimum(gram.sum(axis=1).max(), jnp.sqrt((gram**2).sum()))
-    # Fourth powers of smaller numbers vanish in float32, and no bound is left: then nothing is released (see protect).
-    return jnp.where(jnp.abs(white).max() < SMALLEST_WHITE, jnp.nan, found)
 
 
 def taken_value(network: Network, state: Array, action: Array) -> Array:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.paper.agents.hyper_parameters import option, positive_or_none, share
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Transition
-from quietq.paper.agents.networks import Features, LinearQ, Scaled, check_features
+from quietq.paper.agents.networks import LinearQ, Scaled, check_knots
 from quietq.paper.agents.protect import total
 from quietq.privacy.checks import count
 
@@ -62,9 +62,7 @@ class Averaging(Method):
 
     def check(self, spaces: EnvironmentSpaces, steps: int) -> None:
         super().check(spaces, steps)
-        check_features(
-            "splines", self.knots, spaces.box.dimension, "knots", "use the method 'reward' with network='mlp'"
-        )
+        check_knots("knots", self.knots, spaces.box.dimension, "use the method 'reward' with network='mlp'")
 
     def number_of_knots(self, spaces: EnvironmentSpaces) -> int:
         return self.knots**spaces.box.dimension
@@ -76,7 +74,7 @@ class Averaging(Method):
         return Averages(zero, zero, zero, moves, (zero, zero, zero, moves))
 
     def network(self, spaces: EnvironmentSpaces, values: Float[Array, "actions knots"]) -> LinearQ:
-        return LinearQ(values, Scaled(spaces.box.low, spaces.box.high), Features("splines", self.knots))
+        return LinearQ(values, Scaled(spaces.box.low, spaces.box.high), self.knots)
 
     def init(self, spaces: EnvironmentSpaces, key: PRNGKeyArray, copies: int = 1) -> Any:
         sums = self.nothing_seen(spaces)
@@ -87,7 +85,7 @@ class Averaging(Method):
 
 
 def add(sums: Averages, seen: Transition, network: LinearQ) -> Averages:
-    hats = jax.vmap(lambda state: network.features(network.scaled(state)))
+    hats = jax.vmap(network.features_of)
     here, there = hats(seen.state), hats(seen.next_state) * ~seen.terminated[:, None]
     taken = jax.nn.one_hot(seen.action, sums.weight.shape[0])
     parts = (

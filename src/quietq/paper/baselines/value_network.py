@@ -22,7 +22,7 @@ from quietq.paper.agents.deep_q import DeepQState, Loss, chosen
 from quietq.paper.agents.hyper_parameters import option, share
 from quietq.paper.agents.in_loop_method import ROUNDS, NoiseDraw, PrivateStep, hide_replay
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition
-from quietq.paper.agents.networks import Network
+from quietq.paper.agents.networks import Network, NetworkName
 from quietq.paper.agents.protect import protect, total
 from quietq.paper.baselines.abadi import FROM_NOISED, STEEPEST, NoisyDescent
 from quietq.privacy import Assumption, InvalidInput
@@ -39,7 +39,8 @@ class NetworkValueNoise(NoisyDescent):
 
     name: ClassVar[str] = "value-network"
     norm_kind: ClassVar[str] = "reward-gradients"
-    features: int = option(7, "Knots or frequencies a coordinate, or random units, of a linear network.", count)
+    network: NetworkName = option("splines", "Value network: mlp, or linear weights on splines.")
+    features: int = option(7, "Knots a coordinate of splines.", count)
     gamma: float = option(0.5, "Discount of the future.", share)
     batch: int = option(250, "Transitions a round; each is used in one round only, and each round is a release.", count)
     target_every: int = option(
