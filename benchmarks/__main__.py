@@ -13,27 +13,34 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import HEADINGS
 from benchmarks.needs import BENCHMARKS, STUDIES, load, missing, title
-from benchmarks.page import HEADINGS, stored, write_page
+from benchmarks.page import write_page
 from benchmarks.study import RESULTS, run, tables
 from quietq.privacy.checks import did_you_mean
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measures, prints, writes benchmarks/results/*.json and docs/benchmarks.md; 1 if a limit is exceeded."""
-    named = next((word for word in arguments if not word.startswith("-")), None)
-    if named in STUDIES and not _refuse(missing([named])):
-        return _study(named, _study_parser(named).parse_args(arguments))
-    if named in STUDIES:
+    asked = _parser().parse_args(arguments)
+    names, refusal = list(dict.fromkeys(asked.name)) or BENCHMARKS, None
+    for name in names:
+        if name not in (*BENCHMARKS, *STUDIES):
+            near = did_you_mean(name, (*BENCHMARKS, *STUDIES))
+            refusal = f"There is no benchmark {name!r}: python -m benchmarks --help lists all.{near}"
+        elif name in STUDIES and len(names) > 1:
+            refusal = f"{name} is a study, which takes hours: name it alone, python -m benchmarks {name}."
+    if refusal is None and (sentences := missing(names)):
+        refusal = "\n".join(["Nothing was measured. Install this first, or name others:", *sentences])
+    if refusal is not None:
+        print(refusal, file=sys.stderr)
         return 2
-    names = _names(_parser().parse_args(arguments).name)
-    if names is None or _refuse(missing(names)):
-        return 2
+    if names[0] in STUDIES:
+        return _study(names[0], asked)
     failed = []
     for name in names:
         try:
@@ -49,26 +56,6 @@ def main(arguments: Sequence[str]) -> int:
     return int(bool(failed))
 
 
-def _names(words: Sequence[str]) -> Sequence[str] | None:
-    """Those to measure, each once; None if one is not known, which is told."""
-    for word in words:
-        if word in STUDIES:
-            print(f"{word} is a study, which takes hours: name it alone, python -m benchmarks {word}.", file=sys.stderr)
-            return None
-        if word not in BENCHMARKS:
-            near = did_you_mean(word, (*BENCHMARKS, *STUDIES))
-            print(f"There is no benchmark {word!r}: python -m benchmarks --help lists all.{near}", file=sys.stderr)
-            return None
-    return list(dict.fromkeys(words)) or BENCHMARKS
-
-
-def _refuse(sentences: list[str]) -> bool:
-    """Whether something is missing, which is told."""
-    if sentences:
-        print("Nothing was measured. Install this first, or name others:", *sentences, sep="\n", file=sys.stderr)
-    return bool(sentences)
-
-
 def _parser() -> argparse.ArgumentParser:
     def listed(names: Sequence[str]) -> str:
         return "\n".join(f"  {name:15} {title(name)}" for name in names)
@@ -76,28 +63,22 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m benchmarks",
         description="Measures the benchmarks that are named, one by one; without a name, all of them (minutes).",
-        epilog=f"benchmarks:\n{listed(BENCHMARKS)}\n\nstudies (hours; one at a time, with options of its own: "
-        f"python -m benchmarks NAME --help):\n{listed(list(STUDIES))}",
+        epilog=f"benchmarks:\n{listed(BENCHMARKS)}\n\nstudies (hours; one at a time):\n{listed(STUDIES)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", metavar="NAME", nargs="*")
-    return parser
-
-
-def _study_parser(name: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(f"python -m benchmarks {name}", description=title(name))
-    parser.add_argument("name", choices=[name], help=argparse.SUPPRESS)
-    parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop then, and go on the next time")
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON, and nothing else")
-    load(name).add_options(parser)
+    studies = parser.add_argument_group("for a study")
+    studies.add_argument("--draws", type=int, help="of each case; the study's own number by default")
+    studies.add_argument("--minutes", type=float, default=float("inf"), help="stop then, and go on the next time")
+    told = "measure only cases with this label, such as: family peak; several must all hold"
+    studies.add_argument("--only", nargs=2, action="append", default=[], metavar=("LABEL", "VALUE"), help=told)
     return parser
 
 
 def _measure(name: str) -> bool:
     """Whether a limit is exceeded. What was measured is kept before the next begins."""
     rows = load(name).rows()
-    _console().print(_table(title(name), [HEADINGS, *(row.cells() for row in rows)]))
+    _print(title(name), [HEADINGS, *(row.cells() for row in rows)])
     machine = {"python": platform.python_version(), "numpy": version("numpy"), "jax": version("jax")}
     entries = [asdict(row) | {"verdict": row.verdict} for row in rows]
     RESULTS.mkdir(exist_ok=True)
@@ -106,30 +87,24 @@ def _measure(name: str) -> bool:
     return any(row.verdict == "over" for row in rows)
 
 
-def _study(name: str, chosen: argparse.Namespace) -> int:
+def _study(name: str, asked: argparse.Namespace) -> int:
     """One study; it has targets but no limits, so it never fails."""
-    study = load(name).study(chosen)
-    rows = run(study, chosen.draws, lambda text: None if chosen.json else print(text, flush=True), chosen.minutes)
-    if chosen.json:
-        print(json.dumps(rows))
-    else:
-        _console().print(f"{title(name)}:")
-        for number, lines in tables(stored(study.name)).items():
-            _console().print(f"\n{number}", _table("", lines))
+    study = load(name).study()
+    found = run(
+        study, asked.draws or study.draws, lambda text: print(text, flush=True), asked.minutes, dict(asked.only)
+    )
+    for number, lines in tables(found).items():
+        _print(f"{title(name)}: {number}", lines)
     getattr(load(name), "write_page", lambda: None)()  # of the study's own page
     write_page()
     return 0
 
 
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 160)
-
-
-def _table(title: str, lines: list[Any]) -> Table:
+def _print(title: str, lines: Sequence[Sequence[str]]) -> None:
     table = Table(*lines[0], title=title)
     for cells in lines[1:]:
         table.add_row(*(f"[red]{cell}[/]" if cell == "over" else cell for cell in cells))
-    return table
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
 if __name__ == "__main__":

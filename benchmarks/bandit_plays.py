@@ -1,8 +1,7 @@
 """Plays of bandits against Bernoulli arms, many at a time: what elimination and episodes lose, and step by step others.
 
 Elimination and episodes decide rarely, so the policies themselves are played in blocks, whose answers are binomial: the
-same in law. The others decide after every answer, and are written once more here, compiled over time and over runs;
-Thompson sampling is in `bandit_thompson.py`.
+same in law. The others decide after every answer, and are written once more here, compiled over time and over runs.
 """
 
 import functools
@@ -198,8 +197,6 @@ def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarr
 LINEAR_ARMS = 10
 BATCH = 32
 """Answers that a linear policy learns at once."""
-Rows = Callable[[np.random.Generator, tuple[int, ...], int], np.ndarray]
-"""From a shape of (runs, batch, arms) and a number of features to rows, of length 1 at the most."""
 
 
 class _TreeNoise:
@@ -252,21 +249,18 @@ def directions(generator: np.random.Generator, shape: tuple[int, ...], d: int) -
     return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
 
 
-def play_linear(
-    policy: Any, arrivals: int, runs: int, seed: int, rows: Rows = directions, width: Any = None
-) -> dict[int, np.ndarray]:
-    """The regret of each run, after each tenth of the arrivals; `width` may be a number for each run.
+def play_linear(policy: Any, arrivals: int, runs: int, seed: int) -> np.ndarray:
+    """The regret of each run.
 
     Noisy sums are looked at after each batch only. In between the noise moves as it would step by step: a tree's nodes
     below a batch are never looked at, and that of a Toeplitz matrix, a linear recursion, goes a batch at once. The law
     is that of the policies, fed in such batches.
     """
     d, arms, generator = policy.dimension, policy.arms, np.random.default_rng(seed)
-    widths = np.broadcast_to(policy.width if width is None else width, (runs,))[:, None]
     theta = directions(generator, (runs,), d) / 2
     noise = _NOISE[type(policy)](policy, (runs, numbers_of(d)), generator)
     sigma = 0.0 if type(policy) is LinUCB else policy.law.sigma
-    gram, moment, regret, found = np.zeros((runs, d, d)), np.zeros((runs, d)), np.zeros(runs), {}
+    gram, moment, regret = np.zeros((runs, d, d)), np.zeros((runs, d)), np.zeros(runs)
     pairs, each = np.triu_indices(d, 1), np.ix_(np.arange(runs), np.arange(BATCH))
     off, variance = noise.nothing if sigma == 0 else np.zeros((runs, numbers_of(d))), 0.0
     for batch in range(arrivals // BATCH):
@@ -277,9 +271,9 @@ def play_linear(
         noisy[:, pairs[1], pairs[0]] += sigma * off[:, d:-d] / np.sqrt(2)
         inverse = np.linalg.inv(noisy)
         estimate = np.einsum("rij,rj->ri", inverse, moment + sigma * off[:, -d:] / np.sqrt(2))
-        x = rows(generator, (runs, BATCH, arms), d).reshape(runs, BATCH * arms, d)
+        x = directions(generator, (runs, BATCH, arms), d).reshape(runs, BATCH * arms, d)
         raised = np.sqrt(np.maximum(((x @ inverse) * x).sum(axis=2), 0.0))
-        scores = (x @ estimate[..., None])[..., 0] + widths * theirs * raised
+        scores = (x @ estimate[..., None])[..., 0] + policy.width * theirs * raised
         arm = scores.reshape(runs, BATCH, arms).argmax(axis=2)
         x = x.reshape(runs, BATCH, arms, d)
         true = np.einsum("rbai,ri->rba", x, theta)
@@ -290,6 +284,4 @@ def play_linear(
         gram += chosen.transpose(0, 2, 1) @ chosen
         moment += np.einsum("rbi,rb->ri", chosen, y)
         off, variance = noise.move(batch + 1)
-        if (batch + 1) * BATCH * 10 // arrivals > batch * BATCH * 10 // arrivals:
-            found[(batch + 1) * BATCH] = regret.copy()
-    return found
+    return regret

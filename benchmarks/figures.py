@@ -12,16 +12,16 @@ import csv
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bandit_page, world_picture
+from benchmarks.needs import load
 from benchmarks.study import ROOT
 from quietq.privacy.errors import InvalidInput, QuietqError
 
 DOCS, PAPER = ROOT / "docs", ROOT / "runs" / "paper" / "all"
-STUDIES: dict[str, Callable[[Path], None]] = {"bandits": bandit_page.write_picture, "world-peers": world_picture.write}
+STUDIES = ("bandits", "world-peers")
 PAPERS = ("figure1", "figure2", "claims", "comparison", "needed", "extensions")
 PAGE = "page"
 NAMES = (*STUDIES, "audit", *PAPERS, PAGE)
@@ -110,7 +110,7 @@ def draw(names: Sequence[str], paper: Path, out: Path) -> None:
     told: dict[str, str] = {}
     for name in names:
         if name in STUDIES:
-            STUDIES[name](out / f"{name}.png")
+            load(name).write_picture(out / f"{name}.png")
             told[name] = f"from benchmarks/results/{name}.json"
         elif name == "audit":
             draw_audit(out / "audit.png")

@@ -12,7 +12,7 @@ import stable_baselines3
 import torch
 
 import quietq as qq
-from benchmarks.row import Row
+from benchmarks.measuring import Row
 from quietq import paper
 from quietq.noise.entropy import SeededEntropy
 from quietq.paper.agents import Method, trainer

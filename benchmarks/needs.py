@@ -14,29 +14,21 @@ from types import ModuleType
 import quietq as qq
 
 BENCHMARKS = ("noise", "people", "learning", "release", "serving")
-STUDIES = {
-    "auto": "auto_study",
-    "families": "family_study",
-    "plan": "plan_study",
-    "catalogue": "catalogue_study",
-    "ppo": "ppo_study",
-    "peers": "peer_study",
-    "real": "real_study",
-    "worlds": "world_study",
-    "world-peers": "world_peer_study",
-    "go": "go_study",
-    "bandits": "bandit_study",
-}
-"""By name, the module; in the order of the page."""
+STUDIES = ("auto", "families", "plan", "peers", "real", "worlds", "world-peers", "go", "bandits")
+"""In the order of the page."""
 
 
 def load(name: str) -> ModuleType:
-    return importlib.import_module(f"benchmarks.{STUDIES.get(name, name)}")
+    return importlib.import_module(f"benchmarks.{_module(name)}")
+
+
+def _module(name: str) -> str:
+    return name.replace("-", "_")
 
 
 def title(name: str) -> str:
     """The first line of a module, which is not imported for it."""
-    source = (Path(__file__).parent / f"{STUDIES.get(name, name)}.py").read_text(encoding="utf-8")
+    source = (Path(__file__).parent / f"{_module(name)}.py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(source)) or name).splitlines()[0].rstrip(".")
 
 

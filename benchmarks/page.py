@@ -1,14 +1,12 @@
 """docs/benchmarks.md, from the stored results: what was not measured now is shown as it was."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
 
+from benchmarks.measuring import HEADINGS, Row
 from benchmarks.needs import BENCHMARKS, STUDIES, title
-from benchmarks.row import Row
-from benchmarks.study import RESULTS, ROOT, tables
-
-HEADINGS = ("name", "measured", "limit", "aim", "verdict")
+from benchmarks.study import RESULTS, ROOT, Results, tables
 
 
 def write_page() -> None:
@@ -16,13 +14,13 @@ def write_page() -> None:
     (ROOT / "docs" / "benchmarks.md").write_text(page())
 
 
-def stored(name: str) -> dict[str, Any]:
-    return json.loads((RESULTS / f"{name}.json").read_text())
-
-
 def page() -> str:
-    measured = [name for name in BENCHMARKS if (RESULTS / f"{name}.json").exists()]
-    machine = stored(measured[0])
+    measured = {
+        name: json.loads((RESULTS / f"{name}.json").read_text())
+        for name in BENCHMARKS
+        if (RESULTS / f"{name}.json").exists()
+    }
+    machine = next(iter(measured.values()))
     lines = [
         "# Benchmarks",
         "",
@@ -35,31 +33,22 @@ def page() -> str:
         "verdict is on the limit alone. Peak memory is what the process itself held; results of earlier versions "
         "counted what its parent had held too, and are not comparable.",
     ]
-    for name in measured:
-        known = {field.name for field in fields(Row)}
-        rows = [Row(**{key: row[key] for key in known}) for row in stored(name)["rows"]]
-        lines += ["", f"## {title(name)}", "", *_grid([HEADINGS, *(row.cells() for row in rows)])]
+    for name, found in measured.items():
+        rows = [Row(**{field.name: row[field.name] for field in fields(Row)}) for row in found["rows"]]
+        lines += ["", f"## {title(name)}", "", *grid([HEADINGS, *(row.cells() for row in rows)])]
     shown = [name for name in STUDIES if (RESULTS / f"{name}.json").exists()]
     if shown:
         told = "What follows are studies, each run by its own command: means ± standard errors, in brackets a target."
         lines += ["", f"{told} More correlation is better, and less regret."]
     for name in shown:
-        found = stored(name)
-        remarks = " ".join(found["remarks"])
-        lines += ["", f"## {title(name)}", "", f"By `python -m benchmarks {name}`. {remarks}"]
-        for number, cells in (tables(found) | _more_tables(name, found["rows"])).items():
-            lines += ["", f"### {number[0].upper()}{number[1:]}", "", *_grid(cells)]
+        found = Results.load(name)
+        lines += ["", f"## {title(name)}", "", f"By `python -m benchmarks {name}`. {' '.join(found.remarks)}"]
+        for number, cells in tables(found).items():
+            lines += ["", f"### {number[0].upper()}{number[1:]}", "", *grid(cells)]
     return "\n".join(lines) + "\n"
 
 
-def _more_tables(name: str, rows: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
-    if name != "world-peers":
-        return {}
-    from benchmarks.world_peer_study import more_tables
-
-    return more_tables(rows)
-
-
-def _grid(lines: list[Any]) -> list[str]:
+def grid(lines: Sequence[Sequence[str]]) -> list[str]:
+    """A table of Markdown, headings first."""
     first, *others = lines
     return ["| " + " | ".join(cells) + " |" for cells in (first, ["---"] * len(first), *others)]

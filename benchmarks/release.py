@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.row import Row
-from benchmarks.timing import seconds
+from benchmarks.measuring import Row, seconds
 from quietq import Budget, GaussianProcessMechanism, people
 from quietq.noise.box import Box
 from quietq.privacy import Certificate

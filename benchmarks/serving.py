@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.row import Row
+from benchmarks.measuring import Row
 from quietq import Box, Budget, GaussianProcessMechanism, people
 from quietq.publishing import publish
 from quietq.released import PrivateNetwork

@@ -4,7 +4,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from benchmarks.session_data import Array, Steps, System
+from benchmarks.systems import Array, Steps, System
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
 from quietq.privacy.certificate import Certificate
@@ -12,10 +12,9 @@ from quietq.released.private_model import PrivateModel
 from quietq.released.private_world import PrivateWorld, WorldErrors
 
 NOTHING = Certificate(method="world/twin", standing="none", sigma=1.0)
-RIDGE = 1e-6
 
 
-def twin(steps: Steps, seed: int = 0) -> PrivateWorld:
+def twin(steps: Steps) -> PrivateWorld:
     """The non-private twin of a private world: everybody's steps in one fit, each for the same."""
     system, unit = steps.system, steps.unit()
     spaces, model, there = system.spaces, system.model, steps.there
@@ -30,7 +29,8 @@ def twin(steps: Steps, seed: int = 0) -> PrivateWorld:
     if model.reward is None:
         reward = _reward(steps, states, actions, unit.rewards[there])
     if model.end is None and system.ends:
-        ends = _ends(after, steps.ended[there])
+        features = all_terms(after.shape[1], 2)
+        ends = linear_model(features, *logistic(with_constant(features(after)), steps.ended[there]))
     first = unit.states[:, 0]
     begin = first.mean(axis=0), np.atleast_2d(np.cov(first.T, bias=True))
     return world_of(system, weights, gram, left.T @ left / len(left), begin, reward, ends)
@@ -112,18 +112,10 @@ def all_terms(dimension: int, degree: int) -> Polynomials:
     return Polynomials(dimension, tuple(sorted(chosen, key=len)))
 
 
-def quadratic(dimension: int) -> Polynomials:
-    return all_terms(dimension, 2)
-
-
 def with_constant(features: Array) -> Array:
     return np.concatenate([np.ones((*features.shape[:-1], 1)), features], axis=-1)
 
 
 def solve(gram: Array, moment: Array) -> Array:
-    return np.linalg.solve(gram + RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram)), moment)
-
-
-def _ends(after: Array, ended: Array) -> PrivateModel:
-    features = quadratic(after.shape[1])
-    return linear_model(features, *logistic(with_constant(features(after)), ended))
+    """Least squares, with a ridge of a millionth of the mean eigenvalue."""
+    return np.linalg.solve(gram + 1e-6 * np.trace(gram) / len(gram) * np.eye(len(gram)), moment)

