@@ -1,7 +1,9 @@
 """Ten million ratings of a million people, as multiples of the time that Polars takes for a mean a person.
 
 `python -m benchmarks.people --rows 10000000 --engine ray` makes that many ratings in eight dimensions in a temporary
-folder, reads them, asks the queries of a release and prints what each took, as JSON.
+folder, reads them, asks the queries of a release and prints what each took, as JSON. With `--feedback sessions` they
+are steps of a hundredth as many people, in no order, which are read and asked for values of two policies, beside a
+plain sum of the same columns by person with Polars.
 """
 
 import argparse
@@ -23,8 +25,11 @@ import polars as pl
 
 from benchmarks.measuring import Row, ratio
 from quietq.feedback.ratings import Ratings
+from quietq.feedback.returns import Returns
+from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose, privatise
+from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.privacy import Budget, Certificate
 
@@ -113,11 +118,14 @@ def gigabytes(file: Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.people", description="What reading and asking take.")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of as many people that each has 16.7")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of as many people that each has 16.7 ratings")
+    parser.add_argument("--feedback", choices=("ratings", "sessions"), default="ratings")
     parser.add_argument("--engine", choices=("local", "ray"), default="local")
-    parser.add_argument("--queries", type=int, default=1000, help="at the most; all of a release by default")
+    parser.add_argument("--queries", type=int, default=1000, help="of ratings; all of a release by default")
     asked = parser.parse_args()
-    for name, value in measure(asked.rows, asked.engine, asked.queries):
+    ratings = asked.feedback == "ratings"
+    found = measure(asked.rows, asked.engine, asked.queries) if ratings else measure_sessions(asked.rows, asked.engine)
+    for name, value in found:
         print(json.dumps({name: value}), flush=True)
 
 
@@ -177,6 +185,66 @@ def ask(feedback: Ratings) -> Iterator[Took]:
             states = np.random.default_rng(1).random((DIMENSION, 10_000))
             yield {"correlation": float(np.corrcoef(model(states.T), peak(states))[0, 1])}
             return
+
+
+STATES = [f"x{i}" for i in range(4)]
+STEPS, EPISODES = 25, 4
+"""Of an episode, and of a person."""
+
+
+def measure_sessions(rows: int, engine: Literal["local", "ray"]) -> Iterator[tuple[str, float | Took]]:
+    """What is printed, as it is found."""
+    people, box = rows // (STEPS * EPISODES), Box.of([(0, 1)] * len(STATES))
+    yield "rows", rows
+    yield "people", people
+
+    def uniform(states: np.ndarray) -> np.ndarray:
+        return np.full((len(states), 3), 1 / 3)
+
+    def mostly_first(states: np.ndarray) -> np.ndarray:
+        return np.tile([0.8, 0.1, 0.1], (len(states), 1))
+
+    values = Returns((mostly_first, uniform), uniform, None, box, 3, (0.0, 1.0), (0.0, 50.0), 0.9, False)
+    with tempfile.TemporaryDirectory() as folder:
+        files = write_sessions(Path(folder), rows)
+        by_person = pl.scan_parquet(files).group_by("who").agg(pl.all().sum())
+        plain = min((timed(by_person.collect)[1] for _ in range(3)), key=lambda took: took["processor seconds"])
+        yield "plain sum by person", plain
+        sessions, read = timed(
+            lambda: Sessions.read(
+                files,
+                person="who",
+                episode="visit",
+                step="t",
+                state=STATES,
+                action="go",
+                actions=[0, 1, 2],
+                reward="r",
+                end="end",
+                box=box,
+                people=people,
+                engine=engine,
+            )
+        )
+        yield "read", read
+        once = timed(lambda: sessions.mean(values))[1]
+        yield "a round", once
+        for unit in plain:
+            yield f"read and round over the plain sum, {unit}", round((read[unit] + once[unit]) / plain[unit], 1)
+
+
+def write_sessions(folder: Path, rows: int) -> list[Path]:
+    rng, files, most = np.random.default_rng(0), [], 2_000_000
+    place = rng.permutation(rows)
+    for first in range(0, rows, most):
+        here = place[first : first + most]
+        step = here % STEPS
+        columns = {"who": here // (STEPS * EPISODES), "visit": here // STEPS % EPISODES, "t": step}
+        columns |= {name: rng.random(len(here)) for name in STATES}
+        columns |= {"go": rng.integers(0, 3, len(here)), "r": rng.random(len(here)), "end": step == STEPS - 2}
+        files.append(folder / f"{first}.parquet")
+        pl.DataFrame(columns).write_parquet(files[-1])
+    return files
 
 
 def timed(run: Callable[[], Result]) -> tuple[Result, Took]:

@@ -21,6 +21,9 @@ for name in (
 ):  # fmt: skip
     os.environ.pop(name, None)  # before anything is imported: typer looks at some of them once
 os.environ["TERM"] = "dumb"
+# One thread a process: matrices are small, and the threads of two workers would wait for each other. It holds for
+# workers and for processes that tests start; where there are no workers, pytest has loaded NumPy already.
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 os.umask(0o022)
 
 # absl keeps the standard error that it finds when it is first imported, and closes it whenever logging is configured

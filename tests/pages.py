@@ -41,6 +41,7 @@ QUICKER = {
         "quietq paper audit published --set preset=code --set sigma=0.32 --runs 100"
     ),
     "quietq audit all": "quietq audit all --runs 40",
+    "quietq paper audit all": "quietq paper audit all --runs 40",
     "--delta 1e-4 --runs 1000": "--delta 1e-4 --runs 40",
     "--people 50 --dimension 4": "--people 50 --dimension 4 --runs 40",
     "--view file --runs 200": "--view file --runs 40",
@@ -53,7 +54,7 @@ QUICKER = {
 """What is changed in what is run, to save time."""
 SLOW = re.compile(
     r"^(methods|worlds): quietq paper train|^methods: .*\.learn\(|"
-    r'quietq audit (published|all|comparisons|sessions)|make paper|python -m|engine="ray"',
+    r'quietq audit (published|all|comparisons|sessions)|quietq paper audit all|make paper|python -m|engine="ray"',
     re.DOTALL,
 )
 """What takes minutes, alone or together: how a page's name and a step read."""

@@ -65,7 +65,7 @@ def test_other_kinds(quietq, arguments: str, method: str):
 
 @pytest.mark.slow
 def test_a_model_of_everybodys_rows(quietq, monkeypatch):
-    monkeypatch.setattr(rounds, "ROUNDS", 1)
+    monkeypatch.setattr(rounds, "SETTINGS", rounds.RoundSettings(rounds=1))
     arguments = "--people 10 --runs 40 --tries 4"
     result = found(quietq, f"ratings {arguments}")
     assert (result["method"], result["verdict"]) == ("reward/rounds", "consistent")
@@ -81,9 +81,8 @@ def test_a_model_of_everybodys_rows(quietq, monkeypatch):
 
 @pytest.mark.slow
 def test_a_world_of_everybodys_sessions(quietq, monkeypatch):
-    for module, names in ((rounds, ["ROUNDS"]), (moments, ["ROUNDS", "FIRST_ROUNDS", "RATE_ROUNDS"])):
-        for name in names:
-            monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(rounds, "SETTINGS", rounds.RoundSettings(rounds=1))
+    monkeypatch.setattr(moments, "SETTINGS", moments.MomentSettings(rounds=1, first_rounds=1, rate_rounds=1))
     result = found(quietq, "sessions --people 10 --runs 40 --tries 4 --view file")
     assert (result["method"], result["world"], result["verdict"]) == ("world/moments", "sessions", "consistent")
     assert (result["view"], result["score"]) == ("the published file", "learned")

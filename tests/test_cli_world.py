@@ -30,9 +30,9 @@ PROMISE = "--epsilon 2 --delta 1e-4"
 
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "ROUNDS", 3)
-    for name, fewer in {"ROUNDS": 3, "FIRST_ROUNDS": 2, "RATE_ROUNDS": 2}.items():
-        monkeypatch.setattr(moments, name, fewer)
+    monkeypatch.setattr(rounds, "SETTINGS", rounds.RoundSettings(rounds=3))
+    fewer = moments.MomentSettings(rounds=3, first_rounds=2, rate_rounds=2)
+    monkeypatch.setattr(moments, "SETTINGS", fewer)
 
 
 def logged() -> pl.DataFrame:

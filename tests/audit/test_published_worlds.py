@@ -51,7 +51,7 @@ def test_all_numbers_of_a_file_are_seen():
 @both
 def test_published_worlds_keep_the_promise_unless_whitening_looks_at_people(broken, monkeypatch):
     """By few releases, and at the usual confidence; the slow tests are surer."""
-    monkeypatch.setattr(moments, "ROUNDS", 2)
+    monkeypatch.setattr(moments, "SETTINGS", moments.MomentSettings(rounds=2))
     found = neighbours(mechanism(Unnoised if broken else Moments), [NEAR], [FAR])
     assert found.audit_file(60 if broken else 40, seed=1).verdict == ("refuted" if broken else "consistent")
 

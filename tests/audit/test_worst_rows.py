@@ -28,7 +28,7 @@ PEOPLE = 20
 
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "ROUNDS", 3)
+    monkeypatch.setattr(rounds, "SETTINGS", rounds.RoundSettings(rounds=3))
 
 
 def moved(kind: str, tries: int = 4, **options: Any) -> Movement:
@@ -264,7 +264,7 @@ def thrice(*look: Any) -> Any:
 @both
 def test_whole_releases_tell_the_same(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two queries, all answers seen, told apart by the best test."""
-    monkeypatch.setattr(rounds, "ROUNDS", 1)
+    monkeypatch.setattr(rounds, "SETTINGS", rounds.RoundSettings(rounds=1))
     if broken:
         monkeypatch.setattr(rounds, "mean_of_people", thrice)
     mechanism = plan("ratings", Rounds, STRONG)

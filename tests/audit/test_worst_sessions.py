@@ -47,9 +47,9 @@ DYNAMICS = WorldModel(reward=np.zeros_like, end=np.zeros_like, start=np.zeros_li
 
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "ROUNDS", 3)
-    for name, fewer in {"ROUNDS": 3, "FIRST_ROUNDS": 2, "RATE_ROUNDS": 2}.items():
-        monkeypatch.setattr(moments, name, fewer)
+    monkeypatch.setattr(rounds, "SETTINGS", rounds.RoundSettings(rounds=3))
+    fewer = moments.MomentSettings(rounds=3, first_rounds=2, rate_rounds=2)
+    monkeypatch.setattr(moments, "SETTINGS", fewer)
 
 
 def mechanism(kind: type[Moments] = Moments, model: WorldModel | None = DYNAMICS) -> Mechanism:

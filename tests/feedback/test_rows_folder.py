@@ -86,6 +86,23 @@ def test_what_this_process_uses_stays_and_is_its_own(folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
+def test_a_folder_that_is_being_removed_loses_its_lock_last(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed half-way through would else leave rows that no later read takes for left."""
+    unlink, gone = os.unlink, []
+
+    def note(path, **further):
+        unlink(path, **further)
+        gone.append(Path(path).name)
+
+    with rows_folder() as used:
+        for number in range(20):
+            (used / f"{number}.parquet").touch()
+        monkeypatch.setattr(os, "unlink", note)
+    assert len(gone) == 21
+    assert gone[-1] == LOCK
+    assert not list(folder.iterdir())
+
+
 def left_in(place: Path, name: str = f"{PREFIX}left") -> Path:
     """A folder as a killed process leaves it."""
     (left := place / name).mkdir(mode=0o700)

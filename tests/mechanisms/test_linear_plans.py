@@ -23,7 +23,10 @@ def released(numbers: bool):
     """A world, a plan in it and its check, all paid for by one account."""
     people, account = read(rows_of(PEOPLE, 4, numbers=numbers), PEOPLE, numbers), Accountant(WHOLE)
     most, some = WHOLE.split(0.9, 0.1)
-    with mock.patch.object(moments, "ROUNDS", 2), mock.patch.object(rounds, "ROUNDS", 2):
+    with (
+        mock.patch.object(moments, "SETTINGS", moments.MomentSettings(rounds=2)),
+        mock.patch.object(rounds, "SETTINGS", rounds.RoundSettings(rounds=2)),
+    ):
         world = privatise(people, most, account=account)
     plan = plan_linear(world, steps=STEPS, iterations=2, candidates=16)
     return world, plan, check_plan(world, people, plan, 1, some, steps=STEPS, account=account)
@@ -81,7 +84,10 @@ def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
         tmp_path / "policy.qq",
     )
     most, *some = WHOLE.split(0.7, 0.1, 0.1, 0.1)
-    with mock.patch.object(moments, "ROUNDS", 2), mock.patch.object(rounds, "ROUNDS", 2):
+    with (
+        mock.patch.object(moments, "SETTINGS", moments.MomentSettings(rounds=2)),
+        mock.patch.object(rounds, "SETTINGS", rounds.RoundSettings(rounds=2)),
+    ):
         world = privatise(people, most, account=account)
     plan = plan_linear(world, steps=STEPS, iterations=2, candidates=16)
     plans = [replace(plan, weights=plan.weights + 0.1 * i) for i in range(3)]

@@ -106,7 +106,10 @@ def world(simulate: int | None) -> Publishable:
     frame = pl.DataFrame({"person": range(40), **away, **{name: [SECRET] * 40 for name in here}})
     read: dict[str, Any] = {"state": ["x", "y"], "next_state": ["after", "below"], "action": "go", "reward": "reward"}
     sessions = Sessions.read(frame, **read, actions=[0, 1], end="end", box=[(-1, 3), (0, 1)], people=40)
-    with mock.patch.object(moments, "ROUNDS", 2), mock.patch.object(rounds, "ROUNDS", 2):
+    with (
+        mock.patch.object(moments, "SETTINGS", moments.MomentSettings(rounds=2)),
+        mock.patch.object(rounds, "SETTINGS", rounds.RoundSettings(rounds=2)),
+    ):
         return privatise(sessions, BUDGET, simulate=simulate)
 
 

@@ -32,7 +32,10 @@ def rows_folder(place: str | None = None) -> Iterator[Path]:
 
     def remove() -> None:
         if os.getpid() == process:  # and not a fork of it
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as place:
+                    _empty(place)
+                os.rmdir(folder)
 
     atexit.register(remove)
     try:
@@ -61,10 +64,7 @@ def _remove_if_left(folder: Path) -> None:
             return
         with _opened(LOCK, os.O_RDWR | os.O_NONBLOCK, within=place) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for name in os.listdir(place):
-                if name != LOCK:  # which goes last: what could not be removed is tried again by the next read
-                    _remove(name, place)
-            os.unlink(LOCK, dir_fd=place)
+            _empty(place)
     os.rmdir(folder)
 
 
@@ -78,8 +78,17 @@ def _opened(path: Path | str, flags: int, within: int | None = None) -> Iterator
         os.close(found)
 
 
+def _empty(place: int) -> None:
+    """Removes all that is in a folder, the lock last: without it, no later read would remove what is still there."""
+    for name in set(os.listdir(place)) - {LOCK}:
+        with suppress(OSError):
+            _remove(name, place)
+    if os.listdir(place) == [LOCK]:
+        os.unlink(LOCK, dir_fd=place)
+
+
 def _remove(name: str, place: int) -> None:
     try:
         os.unlink(name, dir_fd=place)  # a link goes, and what it leads to stays
     except IsADirectoryError:
-        shutil.rmtree(name, dir_fd=place)
+        shutil.rmtree(name, ignore_errors=True, dir_fd=place)

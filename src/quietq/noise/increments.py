@@ -26,6 +26,8 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import IncrementGauge
 from quietq.privacy.relations import LipschitzBall
 
+_AT_ONCE = 20_000  # points of the cube
+
 
 @dataclass(frozen=True)
 class IncrementBody:
@@ -75,13 +77,12 @@ class IncrementBody:
 
     def uniform(self, entropy: Entropy, points: int = 1) -> Float[np.ndarray, "points pieces"]:
         found, accepted, tries = [], 0, 0
-        at_once = 20_000
         while accepted < points:
             self._check_tries(tries)
-            cube = 2 * entropy.uniforms((at_once, self.pieces)) - 1
+            cube = 2 * entropy.uniforms((_AT_ONCE, self.pieces)) - 1
             found.append(self.half * cube[_spread(cube) <= self._most_spread])
             accepted += len(found[-1])
-            tries += at_once
+            tries += _AT_ONCE
         return np.concatenate(found)[:points]
 
     def uniform_exactly(self, random_bits: RandomBits = secrets.randbits) -> list[LazyUniform]:

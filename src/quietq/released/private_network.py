@@ -9,9 +9,7 @@ else that is private was looked at: not by training, and not by whoever chose th
 that, and so every certified policy states it as trusted (`TRAINED`).
 """
 
-import functools
 import itertools
-import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -274,34 +272,6 @@ def _with_bias(
     one = np.zeros((len(weight), 1, weight.shape[2] + 1))
     one[..., -1] = 1
     return np.concatenate([np.concatenate([weight, bias[..., None]], axis=2), one], axis=1).astype(np.float32)
-
-
-def features(form: str, size: int, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points features"]:
-    """The public features at points of the unit box, but for splines, which are interpolated."""
-    dimension = unit.shape[1]
-    if form == "fourier":
-        waves = frequencies(size, dimension)
-        return np.cos(math.pi * (unit @ waves.T)) / math.sqrt(len(waves))
-    directions, kinks = random_units(size, dimension)
-    return np.maximum(unit @ directions.T - kinks, 0) * (2 / math.sqrt(size))
-
-
-@functools.lru_cache
-def frequencies(size: int, dimension: int) -> Float[np.ndarray, "waves d"]:
-    """All vectors of whole numbers below `size`."""
-    return np.array(list(itertools.product(range(size), repeat=dimension)), np.float64)
-
-
-@functools.lru_cache
-def random_units(size: int, dimension: int) -> tuple[Float[np.ndarray, "units d"], Float[np.ndarray, " units"]]:
-    source = np.random.default_rng(20191208)  # any fixed number: the features are public
-    directions = source.normal(size=(size, dimension)).astype(np.float32)
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    return directions, (directions * source.uniform(size=directions.shape)).sum(axis=1).astype(np.float32)
-
-
-def number_of_features(form: str, size: int, dimension: int) -> int:
-    return size if form == "random" else size**dimension
 
 
 def _number_of_inputs(form: str, size: Unchecked, layers: int, dimension: int) -> int:

@@ -7,8 +7,7 @@ from typing import Any
 
 from quietq.feedback.spaces import Spaces
 from quietq.noise import Box as Box
-from quietq.noise.feature_maps import FeatureMap, Polynomials, Term, is_data
-from quietq.noise.feature_maps.feature_map import MOST_TERMS
+from quietq.noise.feature_maps import MOST_TERMS, FeatureMap, Polynomials, Term, is_data
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, instance
 

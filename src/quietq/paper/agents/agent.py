@@ -21,7 +21,7 @@ from quietq.paper.agents import gymnasium_loop as loop, saved, scoring, trainer
 from quietq.paper.agents.environments import spaces_of_env
 from quietq.paper.agents.method import Method, values_of_runs
 from quietq.paper.agents.reward_learner import ReleasedValues
-from quietq.paper.agents.training import Training
+from quietq.paper.agents.training import Training, programs_in_memory
 from quietq.paper.agents.training_events import Event, episode_returns
 from quietq.privacy import Account, BudgetExhausted, Certificate, InvalidInput, QuietqError
 from quietq.privacy.account import Receipted
@@ -174,7 +174,8 @@ class Agent(Receipted):
         one step after the other; the walk is solved exactly. `progress` shows a bar; None does on a terminal only.
         """
         true = self._reward if reward is None else reward
-        return scoring.evaluate(self.world, true, self.q_values, self.members, episodes, seed, progress)
+        with programs_in_memory():  # the reward may be a function that compiles something
+            return scoring.evaluate(self.world, true, self.q_values, self.members, episodes, seed, progress)
 
     def released_values(self, member: int = 0) -> ReleasedValues:
         """The values of one run, for methods that learn from what was released: the certificate is this agent's."""

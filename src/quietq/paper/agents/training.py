@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,6 +27,28 @@ from quietq.worlds import WORLDS, World
 from quietq.worlds.guards import refuse_private_worlds
 
 PIECES = 20  # a bar moves so often at the least
+_KEPT_FROM = "jax_persistent_cache_min_compile_time_secs"
+_in_memory: list[float] = []  # what that setting was when each of those who are in `programs_in_memory` came
+_lock = threading.Lock()
+
+
+@contextmanager
+def programs_in_memory() -> Iterator[None]:
+    """Keeps what JAX compiles in here in memory only, also where the caller has set up JAX's cache on disk.
+
+    Every scalar that a reward of the caller's own looks at becomes a part of the program. The setting is the process's:
+    it is put back when the last thread has left.
+    """
+    with _lock:
+        _in_memory.append(getattr(jax.config, _KEPT_FROM))
+        jax.config.update(_KEPT_FROM, 1e9)  # seconds, which no program takes to compile
+    try:
+        yield
+    finally:
+        with _lock:
+            usual = _in_memory.pop()  # of the first to come, where this is the last to leave
+            if not _in_memory:
+                jax.config.update(_KEPT_FROM, usual)
 
 
 class Runs(NamedTuple):
@@ -107,10 +130,11 @@ class Training:
 
     @contextmanager
     def running(self) -> Iterator[Callable[..., None]]:
-        """What holds while it runs: precision, and who is told."""
+        """What holds while it runs: precision, no program on disk, and who is told."""
         log, covered = None if self.log is None else Path(self.log), not self.method.uses_true_reward
         with (
             jax.default_matmul_precision("highest"),  # sensitivities allow for float32's rounding and no more
+            programs_in_memory(),
             reporting(self.steps, self.progress, log, covered) as report,
         ):
             yield report
