@@ -29,7 +29,7 @@ from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.released.private_function import PrivateFunction
 from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, Unchecked, require
 
-Form = Literal["mlp", "splines", "fourier", "random", "grid"]
+Form = Literal["mlp", "splines", "grid"]
 Output = Literal["values", "log-probabilities"]
 Activation = Literal["tanh", "relu", "elu", "leaky-relu"]
 LARGEST = 1e30
@@ -134,7 +134,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
     details: ClassVar = ("form", "size", "output", "draws", "training")
     form: Form
     size: int
-    """Of what a feature map is made: knots, frequencies or grid points a coordinate, or units; 0 for an mlp."""
+    """Knots of splines or grid points, a coordinate; 0 for an mlp."""
     weights: tuple[Float[np.ndarray, "runs _ _"], ...]
     """Layer by layer; linear weights, and values on a grid, are one layer."""
     biases: tuple[Float[np.ndarray, "runs _"], ...]
@@ -237,8 +237,6 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
         if self.form == "grid":
             nearest = np.rint(unit * (self.size - 1)).astype(np.int64) @ self.size ** np.arange(unit.shape[1])[::-1]
             return weights[:, :, nearest].swapaxes(1, 2)
-        if self.form != "splines":
-            return features(self.form, self.size, unit) @ weights.swapaxes(1, 2)
         found = interpolate(weights.reshape(runs * actions, -1), self.size, unit)
         return found.reshape(len(unit), runs, actions).swapaxes(0, 1)
 
@@ -282,9 +280,8 @@ def _number_of_inputs(form: str, size: Unchecked, layers: int, dimension: int) -
     require(layers == 1 and type(size) is int and size >= 2, "linear weights are one layer of 2 features or more")
     most = 2**26 + 1 if form == "grid" else MOST_FEATURES
     require(size <= most and dimension <= MOST_DIMENSION, f"it has more than {most} features")
-    inputs = number_of_features(form, size, dimension)
-    require(inputs <= most, f"it has more than {most} features")
-    return inputs
+    require(size**dimension <= most, f"it has more than {most} features")
+    return size**dimension
 
 
 def _check_training(training: Unchecked) -> None:
