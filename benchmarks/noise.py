@@ -17,6 +17,7 @@ from quietq.noise.box import UNIT
 from quietq.noise.rounding import rounding_step
 from quietq.paper.sampler import SortedPath
 from quietq.privacy import Budget, people
+from quietq.privacy.norms import Answers
 
 KERNEL = Exponential(beta=4.0)
 TIMES = "x normals"
@@ -73,7 +74,7 @@ def beside_opendp() -> list[Row]:
 
     dp.enable_features("contrib")
     step, size, entropy = rounding_step(1.0), 65_537, SystemEntropy()
-    law, floats = Gaussian(1.0, Independent({})), np.linspace(0, 0.5, size)
+    law, floats = Gaussian(1.0, Independent(Answers())), np.linspace(0, 0.5, size)
     whole = np.arange(size)
     reals = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
     numbers = dp.vector_domain(dp.atom_domain(T="i64"), size=size)

@@ -32,6 +32,8 @@ from typing import Any
 
 import numpy as np
 
+from quietq.privacy.norms import Answers
+
 ROOT = Path(__file__).parents[1]
 PLACES: tuple[tuple[str, str], ...] = (
     # Modules in the order in which they are tried, and what is in them that `quietq` itself does not name. Where two
@@ -388,7 +390,7 @@ def increments() -> Any:
 
 @case("noise/ball")
 def ball() -> Any:
-    one = qq.Ball(5, {"kind": "features"})
+    one = qq.Ball(5, Answers())
     exact = [one.add_exactly(np.zeros(5), 0.9, 2.0**-40) for _ in range(10)]
     return [one.draws(0.9, qq.SeededEntropy(3), 50), exact, one.typical_noise(0.9)]
 

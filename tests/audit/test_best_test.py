@@ -24,6 +24,7 @@ from quietq.noise.kernels import Additive, Exponential, Product
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.observed import observed_mechanism
 from quietq.privacy.cost import Cost
+from quietq.privacy.norms import Answers
 from quietq.privacy.relations import LipschitzBall, RkhsBall
 from quietq.worlds import WALK
 
@@ -93,7 +94,10 @@ def test_increments_are_measured_by_their_body() -> None:
 
 def test_weights_and_numbers_in_a_ball_are_measured_by_their_length() -> None:
     ball = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2))
-    for law in (next(FiniteRankMechanism.for_relation(ball, BUDGET).mechanism.run()).law, KNorm(Ball(2, {}), 1.0)):
+    for law in (
+        next(FiniteRankMechanism.for_relation(ball, BUDGET).mechanism.run()).law,
+        KNorm(Ball(2, Answers()), 1.0),
+    ):
         assert law.distance(np.array([0.3, -0.4])) == pytest.approx(0.5)
 
 
@@ -170,7 +174,7 @@ class TwoLooks(Mechanism):
         return Cost.gaussian(self.budget.mu)
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
-        law = Gaussian(self._part * math.sqrt(2) / self.budget.mu, Independent({"kind": "features"}))
+        law = Gaussian(self._part * math.sqrt(2) / self.budget.mu, Independent(Answers()))
         first = yield Query(lambda feedback: np.asarray(feedback.source)[:1], self._part, law)
         sign = 1.0 if first[0] > 0 else -1.0
         second = yield Query(lambda feedback: sign * np.asarray(feedback.source)[1:], self._part, law)
@@ -194,7 +198,7 @@ def test_queries_that_depend_on_answers_are_told_apart_together(broken: bool) ->
 
 
 def test_pure_noise_has_no_mu_and_nothing_is_told_from_itself() -> None:
-    law = KNorm(Ball(2, {}), 1.0)
+    law = KNorm(Ball(2, Answers()), 1.0)
     assert law.cost(1.0).mu is None
     same = OwnFunction(np.zeros(2), RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2)))
     test = BestTest(FiniteRankMechanism.for_relation(same.relation, BUDGET).mechanism, same, same)

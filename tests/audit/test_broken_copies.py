@@ -30,6 +30,7 @@ from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.attacks.trajectories_attack import audit_evaluation
 from quietq.paper.baselines import balle as evaluation
 from quietq.paper.observed import observed_mechanism
+from quietq.privacy.norms import Answers
 from quietq.privacy.relations import RkhsBall
 from quietq.worlds import WALK
 from quietq.worlds.world import World
@@ -119,7 +120,7 @@ def test_half_the_pure_noise_is_caught(kind: str, broken: bool) -> None:
             noised = body.draws(epsilon, entropy, runs) + side * move
             return gauge(noised, body) - gauge(noised - move, body)
         move = np.array([0.04, 0.0])
-        noised = Ball(2, {}).draws(epsilon / 0.04, entropy, runs) + side * move
+        noised = Ball(2, Answers()).draws(epsilon / 0.04, entropy, runs) + side * move
         return np.linalg.norm(noised, axis=1) - np.linalg.norm(noised - move, axis=1)
 
     judged, taught = (Scores(scores(0, learning), scores(1, learning)) for learning in (0, 1))

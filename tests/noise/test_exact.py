@@ -17,6 +17,7 @@ from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, Undecided, decide
 from quietq.noise.increments import IncrementBody
 from quietq.noise.rounding import rounding_step
+from quietq.privacy.norms import Answers
 from quietq.privacy.relations import LipschitzBall
 
 STEP = 2.0**-20
@@ -59,7 +60,7 @@ def test_one_number_reaches_beyond_what_52_bits_can(monkeypatch):
     scale = 0.02
     monkeypatch.setattr(os, "urandom", zeros_first)
     monkeypatch.setattr(random, "_urandom", zeros_first)
-    released = KNorm(Ball(1, {}), 1 / scale).add(np.array([0.25]), SystemEntropy())
+    released = KNorm(Ball(1, Answers()), 1 / scale).add(np.array([0.25]), SystemEntropy())
     assert abs(float(released[0]) - 0.25) / scale > 45
 
 
@@ -72,7 +73,7 @@ def test_every_boundary_between_outputs_lies_where_it_should(cells, sign):
         below, above = (boundary * (1 + side * mpmath.mpf(2) ** -900) for side in (-1, 1))
     across = mpmath.mpf(0.5 + 0.25 * sign)  # a point of the disc on the axis: the direction is its sign
     found = [
-        Ball(1, {}).add_exactly(np.zeros(1), 1.0, STEP, scripted_bits(u, across, mpmath.mpf("0.25")))[0]
+        Ball(1, Answers()).add_exactly(np.zeros(1), 1.0, STEP, scripted_bits(u, across, mpmath.mpf("0.25")))[0]
         for u in (below, above)
     ]
     assert found == [sign * (cells + 1) * STEP, sign * cells * STEP]
@@ -84,7 +85,7 @@ def test_weights_agree_with_many_digits(numbers):
     for seed in range(10):
         asked: list[int] = []
         source = seeded_bits(seed)
-        found = Ball(numbers, {}).add_exactly(
+        found = Ball(numbers, Answers()).add_exactly(
             values, 0.7, STEP, lambda n, source=source, asked=asked: asked.append(source(n)) or asked[-1]
         )
         with mpmath.workdps(60):
@@ -125,7 +126,9 @@ def test_increments_agree_with_many_digits():
 @pytest.mark.parametrize("numbers", [1, 3])
 def test_exact_weights_have_the_law(numbers):
     source = seeded_bits(7)
-    noise = np.array([Ball(numbers, {}).add_exactly(np.zeros(numbers), 0.25, 2.0**-30, source) for _ in range(500)])
+    noise = np.array(
+        [Ball(numbers, Answers()).add_exactly(np.zeros(numbers), 0.25, 2.0**-30, source) for _ in range(500)]
+    )
     lengths = np.linalg.norm(noise, axis=1)
     assert kstest(lengths / 4, gamma(numbers).cdf).pvalue > 1e-6
     if numbers > 1:
@@ -193,8 +196,8 @@ def share_guessed(release, scale, draws):
 @pytest.mark.parametrize(
     ("body", "draws"),
     [
-        (Ball(1, {}), 120),
-        pytest.param(Ball(1, {}), 2000, marks=pytest.mark.slow),
+        (Ball(1, Answers()), 120),
+        pytest.param(Ball(1, Answers()), 2000, marks=pytest.mark.slow),
         pytest.param(IncrementBody(LipschitzBall(0.5, 1.0), 1), 2000, marks=pytest.mark.slow),
     ],
 )

@@ -21,6 +21,7 @@ from quietq.noise.exact_gaussian import ROOM, Chance, add_exactly, draw_normals
 from quietq.noise.rounding import rounding_step
 from quietq.noise.whitening import inverse, step_of, stretch
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import Answers
 
 ROOT = np.linalg.cholesky(0.3 + 0.7 * np.eye(5)) * [1.0, 0.5, 2.0, 1.0, 3.0]
 KERNEL, OTHER = Exponential(4.0), Exponential(300.0)
@@ -52,7 +53,7 @@ def apart(*matrices: np.ndarray) -> np.ndarray:
 
 TWICE = np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]])
 CASES = {
-    "independent": (Independent({}), (7,), apart(*[np.array([[Fraction(1)]])] * 7)),
+    "independent": (Independent(Answers()), (7,), apart(*[np.array([[Fraction(1)]])] * 7)),
     "path": (GridShape(KERNEL, 3), (9,), along(4.0, 3)),
     "far apart": (GridShape(OTHER, 3), (9,), along(300.0, 3)),
     "outputs": (GridShape(KERNEL, 2), (5, 2), np.kron(along(4.0, 2), TWICE)),
@@ -157,7 +158,7 @@ def test_low_order_bits_tell_nothing():
         signs, tails = generator.integers(0, 2, values.size), generator.integers(0, 2**52, values.size)
         return values + sigma * np.where(signs, 1, -1) * ndtri((tails + 0.5) * 2.0**-53)
 
-    law = Gaussian(sigma, Independent({}))
+    law = Gaussian(sigma, Independent(Answers()))
     assert share_guessed(naive, sigma) > 0.75
     assert abs(share_guessed(lambda values: law.add(values, SystemEntropy()), sigma) - 0.5) < 5.5 * 0.5 / math.sqrt(
         4000
