@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from agent_cases import IN_PIECES
 
-from quietq import Budget, Certificate, InvalidInput, load, people, privatise, publish
+from quietq import Budget, Certificate, InvalidInput, SupBall, load, people, privatise, publish
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.paper import Agent, InputNoise
@@ -21,8 +21,9 @@ from quietq.paper.agents.hyper_parameters import options_of
 from quietq.paper.agents.jax_rewards import as_jax, stack
 from quietq.paper.agents.method import EnvironmentSpaces, Transition
 from quietq.paper.agents.networks import LinearQ, Scaled
-from quietq.paper.agents.reward_learner import COVERED, ReleasedValues, RewardLearner, RewardNoise
+from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner, RewardNoise
 from quietq.paper.agents.training import Training
+from quietq.privacy.assumptions import Code
 from quietq.released import open_release
 from quietq.worlds import score
 from quietq.worlds.walk import WalkWorld, walk_reward
@@ -99,7 +100,7 @@ def test_certificates_are_those_of_the_source() -> None:
     method.check(SPACES, 5000)
     values = released_values(private.certificate)
     ActorCritic(values).check(SPACES, 5000)
-    assert ActorCritic(values).certificate(SPACES, 5000).assumptions == (*private.certificate.assumptions, COVERED)
+    assert ActorCritic(values).certificate(SPACES, 5000).assumptions == (*private.certificate.assumptions, Code.COVERED())
     simulated = ActorCritic(private_reward(simulate=0))
     simulated.check(SPACES, 5000)
     assert simulated.certificate(SPACES, 5000).standing == "none"
@@ -108,9 +109,12 @@ def test_certificates_are_those_of_the_source() -> None:
 def test_raw_rewards_are_refused() -> None:
     unnoised = NoNoise().certificate(SPACES, 5000)
     claimed = Certificate(
-        method="published", standing="claimed", relation={"kind": "sup-ball", "radius": 1.0, "people": None},
-        epsilon=0.9, delta=1e-4, remarks=("It does not hold.",),
-    )  # fmt: skip
+        method="published",
+        standing="claimed",
+        relation=SupBall(1.0),
+        budget=Budget(0.9, 1e-4),
+        remarks=("It does not hold.",),
+    )
     for source, words in (
         (None, "what privatise returns"),
         ([], "what privatise returns"),

@@ -147,6 +147,12 @@ def certified(tmp_path_factory):
     return parts_of(path)
 
 
+def answered(norm):
+    """What a certificate says of one query in another norm, with noise that is enough for it."""
+    query = {"norm": norm, "family": "gaussian", "sensitivity": 0.01, "size": 0.1}
+    return {"budget": {"epsilon": 0.3, "delta": 1e-4}, "queries": [query]}
+
+
 @pytest.mark.parametrize(
     ("place", "changes", "runs", "words"),
     [
@@ -162,10 +168,9 @@ def certified(tmp_path_factory):
         (SETTINGS, {"method": "value", "round_steps": 1}, 1, "does not belong to 'value'"),
         (SETTINGS, {"method": "none"}, 1, "name what 'none' does not have"),
         (("certificate",), {"method": "value"}, 1, "is not measured in"),
-        (("certificate",), {"norm": {"kind": "mean-rewards", "rounds": 1, "operations": 0}, "sensitivity": 0.01,
-                            "sigma": 0.1, "mu": 0.1, "epsilon": 0.3}, 1, "is not measured in"),
-        (("certificate",), {"norm": {"kind": "rewards", "count": 1, "operations": 0}, "sensitivity": 0.01,
-                            "sigma": 0.1, "mu": 0.1, "epsilon": 0.3}, 1, "not the one that its method gives"),
+        (("certificate",), answered({"kind": "mean-rewards", "rounds": 1, "operations": 0}), 1, "is not measured in"),
+        (("certificate",), answered({"kind": "rewards", "count": 1, "operations": 0}), 1,
+         "not the one that its method gives"),
         ((), {"extra": 1}, 1, "must have the fields"),
     ],
 )  # fmt: skip
@@ -176,7 +181,8 @@ def test_parts_that_contradict_each_other_are_refused(tmp_path, certified, place
 
 def test_noise_beyond_all_measure_is_not_drawn(tmp_path, certified):
     record = json.loads(json.dumps(certified[0]))
-    record["certificate"] |= {"method": "value", "norm": {"kind": "mean-rewards", "rounds": 4, "operations": 0}}
+    record["certificate"]["method"] = "value"
+    record["certificate"]["queries"][0]["norm"] = {"kind": "mean-rewards", "rounds": 4, "operations": 0}
     record["details"]["training"] |= {"steps": 10**8, "settings": {"method": "value", "round_steps": 1}}
     with pytest.raises(InvalidInput, match="more noise than a training can hold"):
         load_with(tmp_path, (record, certified[1]), (), {})

@@ -22,8 +22,8 @@ from quietq.paper.agents.protect import protect
 from quietq.paper.agents.training import Training
 from quietq.paper.baselines.averages import add
 from quietq.paper.baselines.value_network import NetworkValueNoise
+from quietq.privacy.assumptions import Code
 from quietq.worlds import WALK, WalkWorld, walk_reward
-from quietq.worlds.guards import INDEPENDENT
 
 BUDGET, FIFTY = Budget(epsilon=0.9, delta=1e-4), people(50, low=0, high=0.5, slope=1)
 PROMISE: dict[str, Any] = {"relation": FIFTY, "budget": BUDGET}
@@ -149,7 +149,7 @@ def test_an_agent_trusts_that_an_environment_hides_its_reward():
     for world in (gymnasium.make("quietq.worlds:quietq/Walk-v0"), Glitch(), Nosy()):
         for method in (RewardNoise(private, widths=(8,), start=32), InputNoise(**PROMISE)):
             certificate = Training(world=world, spaces=SPACES, method=method, seed=0, steps=40).certificate()
-            assert certificate.assumptions.count(INDEPENDENT) == 1
+            assert certificate.assumptions.count(Code.INDEPENDENT()) == 1
             assert certificate.standing == "certified"
 
 

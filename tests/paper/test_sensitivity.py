@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from quietq.privacy.kinds import sup_radius
 
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.noise.box import Box
@@ -161,18 +160,18 @@ def test_certificates_add_up(name: str) -> None:
     unit = {"gradient": 1.0, "value-network": 1.0}.get(name, RADIUS)
     if method.name == "output":
         unit *= np.sqrt(SPACES.actions * method.knots) / (1 - method.gamma)
-    assert certificate.sensitivity is not None
-    assert 1 <= certificate.sensitivity / (unit * np.sqrt(rounds)) < 1.1
-    assert certificate.sigma == pytest.approx(certificate.sensitivity / BUDGET.mu, rel=2e-3)
-    assert certificate.scale is None
-    assert certificate.relation == SupBall(RADIUS).describe()
+    (query,) = certificate.queries
+    assert 1 <= query.sensitivity / (unit * np.sqrt(rounds)) < 1.1
+    assert certificate.sigma == query.size == pytest.approx(query.sensitivity / BUDGET.mu, rel=2e-3)
+    assert query.family == "gaussian"
+    assert certificate.relation == SupBall(RADIUS)
     assert method.core().relation is method.core().budget is None
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_refusals(name: str) -> None:
     kind = type(SMALL[name][1])
-    features = RkhsBall(0.1, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2))
+    features = RkhsBall(0.1, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2).norm)
     for changes, words in (
         ({"relation": None}, "needs a relation and a budget"),
         ({"budget": None}, "needs a relation and a budget"),
@@ -196,11 +195,11 @@ def test_noise_that_whole_numbers_do_not_hold_is_refused() -> None:
 
 
 def test_radius_of_one_reward() -> None:
-    assert sup_radius(people(100, 0, 0.5, 1).describe()) == 0.005
-    assert sup_radius(RkhsBall(0.2, Exponential(3.0)).describe()) == 0.2
-    assert sup_radius(RkhsBall(0.2, Additive((Exponential(3.0),) * 4)).describe()) == pytest.approx(0.4)
+    assert people(100, 0, 0.5, 1).sup_radius == 0.005
+    assert RkhsBall(0.2, Exponential(3.0).norm).sup_radius == 0.2
+    assert RkhsBall(0.2, Additive((Exponential(3.0),) * 4).norm).sup_radius == pytest.approx(0.4)
     with pytest.raises(InvalidInput, match="how much one reward can change"):
-        sup_radius(Trajectories(10, 1.0).describe())
+        _ = Trajectories(10, 1.0).sup_radius
     assert issubclass(NoRkhsRadius, InvalidInput)
 
 

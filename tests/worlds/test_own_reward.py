@@ -154,7 +154,7 @@ def test_sup_ball_counts_and_draws_afresh() -> None:
         env.step(0)
     assert len(seen) == n  # the environment was not even asked
     sigma = 0.01 * math.sqrt(n) / BUDGET.mu
-    assert (env.certificate.sigma, env.certificate.sensitivity) == pytest.approx((sigma, 0.01 * math.sqrt(n)))
+    assert (env.certificate.sigma, env.certificate.queries[0].sensitivity) == pytest.approx((sigma, 0.01 * math.sqrt(n)))
     assert "taken for ideal" not in str(env.certificate)  # it is drawn exactly
     noise = (rewards - 0.25) / sigma
     assert abs(noise.mean()) < 6 / math.sqrt(n)
@@ -246,7 +246,7 @@ def test_agrees_with_the_function_s_release_in_noise() -> None:
     mechanism = GaussianProcessMechanism.for_relation(BALL, BUDGET)
     env = PrivateReward.of(Line([0.3]), BALL, BUDGET)
     assert env.certificate.sigma == pytest.approx(mechanism.sigma, rel=3e-6)
-    assert env.certificate.relation == LipschitzBall(0.01, 0.04, people=50).describe()
+    assert env.certificate.relation == LipschitzBall(0.01, 0.04, people=50)
 
 
 def test_a_traceback_does_not_show_the_raw_reward():

@@ -11,7 +11,6 @@ the path hardly changes between them and would show how their rewards were round
 can be neither copied nor carried into another process.
 """
 
-import dataclasses
 import math
 import os
 import threading
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import gymnasium
+import msgspec
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box as BoxSpace, Discrete
@@ -207,7 +207,7 @@ class PathNoise(OwnNoise):
             )
         # A state may lie a hair outside its box, and is not clipped here: where it was seen is where the noise must be.
         # So the path lives on the box widened by that hair, over whose width the slope is as much larger.
-        wide = dataclasses.replace(relation, lipschitz=relation.lipschitz * (1 + 2 * HAIR))
+        wide = msgspec.structs.replace(relation, lipschitz=relation.lipschitz * (1 + 2 * HAIR))
         kernel = Exponential(wide.best_beta())
         radius = wide.rkhs_radius(kernel.norm)
         # Both neighbours' rewards err; and they belong to the state as it was before it was rounded for show.
