@@ -196,7 +196,7 @@ RKHS = RkhsBall(1.0, Exponential(4.0)).to_dict()  # pyright: ignore[reportArgume
         ([("relation.actions", True)], "relation.actions"),
         ([("relation.slope", 1.0)], "unknown field"),
         ([("relation", {"kind": "sup-ball"})], "radius"),
-        ([("relation", {"kind": "sup-ball", "radius": 1.0})], "every field"),
+        ([("relation", {name: one for name, one in GOOD["relation"].items() if name != "actions"})], "every field"),
         ([("relation", {"kind": "replace-trajectory", "count": 9})], "missing"),
         ([("relation", {**TRAJECTORIES, "count": 0})], "count must be"),
         ([("relation", {**TRAJECTORIES, "horizon": 1.5})], "relation.horizon"),

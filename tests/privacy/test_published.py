@@ -2,7 +2,7 @@
 
 import pytest
 
-from quietq import Budget, InvalidInput
+from quietq import Budget, InvalidInput, SupBall
 from quietq.paper import PublishedTheorem
 
 AT = Budget(0.9, 5e-5)
@@ -46,7 +46,7 @@ def test_certificate_is_a_claim_that_names_what_failed():
     assert any("2k is 4.6, the right side 353" in remark for remark in certificate.remarks)
     assert certificate.mu is None
     assert (certificate.epsilon, certificate.delta) == (0.9, 1e-4)  # as the paper has it
-    assert certificate.relation == {"kind": "sup-ball", "radius": 1.0, "people": None}
+    assert certificate.relation == SupBall(1.0)
 
 
 def test_impossible_parameters_are_refused():
