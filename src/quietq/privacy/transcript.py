@@ -232,8 +232,8 @@ class Transcript:
                 expected_error=expected_error,
             )
         pure = self.cost.mu is None and self.cost.delta == 0
-        # Of each family the finest noise: steps are powers of two, so what it says of rounding holds for the others.
-        finest = {query.law.family: query.law for query in sorted(self.queries, key=lambda one: -one.law.size)}
+        # Of each kind the finest noise: steps are powers of two, so what it says of rounding holds for the others.
+        finest = {type(query.law): query.law for query in sorted(self.queries, key=lambda one: -one.law.size)}
         drawn = [one for law in finest.values() for one in law.assumptions(self._largest, self._error)]
         with certifying():
             return Certificate(
