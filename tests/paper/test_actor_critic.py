@@ -100,7 +100,8 @@ def test_certificates_are_those_of_the_source() -> None:
     method.check(SPACES, 5000)
     values = released_values(private.certificate)
     ActorCritic(values).check(SPACES, 5000)
-    assert ActorCritic(values).certificate(SPACES, 5000).assumptions == (*private.certificate.assumptions, Code.COVERED())
+    covered = (*private.certificate.assumptions, Code.COVERED())
+    assert ActorCritic(values).certificate(SPACES, 5000).assumptions == covered
     simulated = ActorCritic(private_reward(simulate=0))
     simulated.check(SPACES, 5000)
     assert simulated.certificate(SPACES, 5000).standing == "none"

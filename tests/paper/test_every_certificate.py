@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -105,9 +106,9 @@ CASES: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def certificates() -> dict[str, Certificate]:
-    return {name: make() for name, make in CASES.items()}
+@functools.cache
+def certificate_of(name: str) -> Certificate:
+    return CASES[name]()
 
 
 def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -183,8 +184,8 @@ def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_part_that_the_others_determine_cannot_be_changed(certificates: dict[str, Certificate], name: str) -> None:
-    certificate = certificates[name]
+def test_a_part_that_the_others_determine_cannot_be_changed(name: str) -> None:
+    certificate = certificate_of(name)
     assert certificate.standing == "certified"
     assert Certificate.from_json(certificate.to_json()) == certificate
     for what, forged in forgeries(certificate.to_dict()):
@@ -193,8 +194,8 @@ def test_a_part_that_the_others_determine_cannot_be_changed(certificates: dict[s
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_promises_are_those_that_were_asked_for(certificates: dict[str, Certificate], name: str) -> None:
-    certificate = certificates[name]
+def test_promises_are_those_that_were_asked_for(name: str) -> None:
+    certificate = certificate_of(name)
     if name == "evaluation":
         assert (certificate.epsilon, certificate.delta, certificate.mu) == (1.0, 1e-6, None)
     elif "pure" in name or name == "k-norm":

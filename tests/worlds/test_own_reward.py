@@ -154,7 +154,9 @@ def test_sup_ball_counts_and_draws_afresh() -> None:
         env.step(0)
     assert len(seen) == n  # the environment was not even asked
     sigma = 0.01 * math.sqrt(n) / BUDGET.mu
-    assert (env.certificate.sigma, env.certificate.queries[0].sensitivity) == pytest.approx((sigma, 0.01 * math.sqrt(n)))
+    (query,) = env.certificate.queries
+    assert (query.size, query.sensitivity) == pytest.approx((sigma, 0.01 * math.sqrt(n)))
+    assert env.certificate.sigma == query.size
     assert "taken for ideal" not in str(env.certificate)  # it is drawn exactly
     noise = (rewards - 0.25) / sigma
     assert abs(noise.mean()) < 6 / math.sqrt(n)
