@@ -1,9 +1,9 @@
 """Typed records: what certificates, ledgers and releases state, checked in one way wherever it comes from.
 
-A `Record` is a frozen `msgspec.Struct`. A field's type carries its check (`Positive`, `Count`, `Line`, ...), and every
-check runs when a record is built, be it by a caller or from a file: what cannot be built cannot be loaded. Records of
-several kinds are told apart by their tag, the field `kind` in JSON; a union of them is closed, and fields that a kind
-does not have are refused.
+A `Record` is a frozen `msgspec.Struct`. A field's type carries its check (`Positive`, `Count`, `Line`, ...), and all
+checks and types are looked at when a record is built, be it by a caller or from a file: what cannot be built cannot be
+loaded. Records of several kinds are told apart by their tag, the field `kind` in JSON; a union of them is closed, and
+fields that a kind does not have are refused.
 """
 
 import functools
@@ -55,6 +55,12 @@ def _checks(kind: type["Record"]) -> Mapping[str, tuple[Check, bool]]:
     return found
 
 
+@functools.cache
+def _types(kind: type["Record"]) -> Mapping[str, Any]:
+    """By field, its type."""
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
+
+
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
     """Something stated, immutable, with every field checked when it is built."""
 
@@ -63,6 +69,11 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
             value = getattr(self, name)
             if value is not None or not optional:
                 force_setattr(self, name, check(name, value))
+        for name, hint in _types(type(self)).items():
+            try:
+                force_setattr(self, name, msgspec.convert(getattr(self, name), hint))
+            except msgspec.ValidationError as error:
+                raise InvalidInput(f"{name} is of another type than it must be: {error}.") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the record in JSON's own types."""
