@@ -34,7 +34,7 @@ def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
     assert (code, err) == (0, "")
     result = json.loads(out)
     assert set(result) == {"certificate", "out", "seconds", "not_private"}
-    assert (result["certificate"]["standing"], result["certificate"]["epsilon"]) == ("certified", 0.5)
+    assert (result["certificate"]["standing"], result["certificate"]["budget"]["epsilon"]) == ("certified", 0.5)
     assert result["certificate"]["method"] == "reward/path"
     told = result["not_private"]
     assert told["worst"] < told["random"] < told["return"] <= told["best"]

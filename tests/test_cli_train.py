@@ -139,7 +139,8 @@ def test_on_a_reward_from_a_file(quietq, tmp_path, run_of_reward):
 
 def test_a_pure_promise(quietq):
     result = trained(quietq, f"reward walk --people 50 --epsilon 0.9 --delta 0 {TINY}")
-    assert (result["certificate"]["delta"], result["certificate"]["mu"]) == (0, None)
+    certificate = qq.Certificate.from_dict(result["certificate"])
+    assert (certificate.delta, certificate.mu) == (0, None)
 
 
 def test_a_ball_of_rough_rewards(quietq, tmp_path):

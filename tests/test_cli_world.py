@@ -17,6 +17,7 @@ import pytest
 import quietq as qq
 from quietq.cli import main
 from quietq.mechanisms import moments, rounds
+from quietq.privacy.relations import OnePerson
 from quietq.worlds.plan_check import CheckedPlan
 from quietq.worlds.private_env import PrivateWorldEnv
 
@@ -70,7 +71,7 @@ def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     assert policy.certificate.mu == pytest.approx(qq.Budget(2, 1e-4).mu)
     assert policy.predict([[0.2], [0.9]])[0].shape == (2,)
     assert [one["certificate"]["method"] for one in (found, check)] == ["world/moments", "plan/check"]
-    spent = [one["certificate"]["mu"] ** 2 / qq.Budget(2, 1e-4).mu ** 2 for one in (found, check)]
+    spent = [qq.Budget(**one["certificate"]["budget"]).mu ** 2 / qq.Budget(2, 1e-4).mu ** 2 for one in (found, check)]
     assert spent == pytest.approx([0.9, 0.1])
     assert sum(spent) <= 1
     assert [len(found["spreads"][name]) for name in ("coordinates", "noise", "residual", "explained")] == [1] * 4
@@ -104,7 +105,7 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
 
 def test_the_verdict_in_words():
     """What the number is, with its interval; a verdict only where the user said from which share on it is one."""
-    certificate = qq.Certificate(method="plan/check", standing="none", sigma=1.0)
+    certificate = qq.Certificate(method="plan/check", standing="none")
     found = CheckedPlan(0.8, 0.05, 12.0, 15.0, certificate)
     said = cli_world._verdict(found)
     assert said.startswith("No verdict: by their own steps, a plan that was made in this world is worth at least 12")
@@ -242,7 +243,7 @@ def test_the_page_for_users(quietq, tmp_path, monkeypatch):
     world: Any = qq.load(tmp_path / "cartpole.qq")
     plan: Any = qq.load(tmp_path / "plan.qq")
     assert isinstance(world, qq.PrivateWorld)
-    assert world.certificate.relation == plan.certificate.relation == {"kind": "one-person", "people": 500}
+    assert world.certificate.relation == plan.certificate.relation == OnePerson(500)
     assert world.spaces.state_names == ("position", "velocity", "angle", "spin")
     assert plan.certificate.epsilon == pytest.approx(1)
     assert (tmp_path / "world.png").exists()

@@ -58,16 +58,17 @@ def forge(record: dict, arrays: dict[str, np.ndarray], rng: np.random.Generator)
         if rng.random() < 0.7:
             where = record
             while True:
-                name = rng.choice(list(where))
-                if isinstance(where[name], dict) and where[name] and rng.random() < 0.8:
+                places = list(where) if isinstance(where, dict) else range(len(where))
+                name = places[rng.integers(len(places))]
+                if isinstance(where[name], dict | list) and where[name] and rng.random() < 0.8:
                     where = where[name]
                     continue
                 break
-            value = where[str(name)]
+            value = where[name]
             if isinstance(value, float) and rng.random() < 0.5:  # a little better than it is
-                where[str(name)] = value * rng.choice([0.99, 1.01])
+                where[name] = value * float(rng.choice([0.99, 1.01]))
             else:
-                where[str(name)] = copy.deepcopy(NONSENSE[rng.integers(len(NONSENSE))])
+                where[name] = copy.deepcopy(NONSENSE[rng.integers(len(NONSENSE))])
         else:
             name = str(rng.choice(list(arrays)))
             array, what = arrays[name].copy(), rng.integers(4)

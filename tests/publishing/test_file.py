@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 from releases import AGENTS, KINDS, SECRET, edit, header_of, make, numbers, record_of, states
@@ -49,7 +50,7 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(metadata) == {"quietq", "sha256"}
     record = json.loads(metadata["quietq"])
     assert set(record) == {"format", "version", "privacy", "kind", "box", "details", "certificate"}
-    assert set(record["certificate"]) == {field.name for field in dataclasses.fields(Certificate)}
+    assert set(record["certificate"]) == set(Certificate.__struct_fields__)
     assert set(record["details"]) <= {
         *("levels", "form", "size", "output", "draws", "training", "activation", "clip"),
         *("feature_map", "low", "high"),
@@ -95,7 +96,7 @@ def test_marked_things_can_be_pickled(tmp_path):
 def test_a_claim_is_not_a_certificate(tmp_path):
     private = make("table")
     assert isinstance(private, PrivateTable)
-    claim = dataclasses.replace(private.certificate, standing="claimed", remarks=("The paper's theorem.",))
+    claim = msgspec.structs.replace(private.certificate, standing="claimed", remarks=("The paper's theorem.",))
     with pytest.raises(InvalidInput, match="'claimed'"):
         publish(dataclasses.replace(private, certificate=claim), tmp_path / "reward.qq")
 

@@ -71,7 +71,13 @@ def test_hostile_fields(tmp_path):
         for value in nonsense:
             trials = [{name: value} for name in record]
             if kind in ("table", "agent"):  # a function's and an agent's: other kinds read it in the same way
-                trials += [{"certificate": {**record["certificate"], name: value}} for name in record["certificate"]]
+                stated = record["certificate"]
+                inside = {"relation": stated["relation"] or {}, "budget": stated["budget"]}
+                changed = [{name: value} for name in stated]
+                changed += [{part: {**inside[part], name: value}} for part in inside for name in inside[part]]
+                changed += [{"queries": [{**stated["queries"][0], name: value}]} for name in stated["queries"][0]]
+                changed += [{"assumptions": [value, *stated["assumptions"]]}, {"queries": [value]}]
+                trials += [{"certificate": {**stated, **change}} for change in changed]
             trials += [{"details": {**record["details"], name: value}} for name in record["details"]]
             for changes in trials:
                 path.write_bytes(pack(json.dumps({**record, **changes}), arrays))
@@ -231,7 +237,7 @@ def test_weights_are_in_no_file(tmp_path):
         edit(path, certificate=one.certificate.to_dict())
         with pytest.raises(InvalidRelease, match="its noise must be that of a PrivateTable"):
             load(path)
-        edit(path, kind="weights", details={"kernel": kernel.describe()})
+        edit(path, kind="weights", details={"kernel": kernel.norm.to_dict()})
         with pytest.raises(InvalidRelease, match="its kind must be one of"):
             load(path)
 

@@ -18,7 +18,8 @@ import quietq as qq
 from quietq import paper
 from quietq.paper.agents import Agent
 from quietq.paper.agents.method import EnvironmentSpaces
-from quietq.paper.agents.reward_learner import COVERED, ReleasedValues
+from quietq.paper.agents.reward_learner import ReleasedValues
+from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.released import open_release
 from quietq.released.private_network import PrivateNetwork
@@ -255,4 +256,4 @@ def test_a_network_made_by_hand_is_taken_at_ones_word_and_one_that_was_loaded_is
         (dataclasses.replace(release, function=made), True),
     )
     for source, trusted in sources:
-        assert (COVERED in ReleasedValues.of(source).certificate.assumptions) is trusted
+        assert (Code.COVERED() in ReleasedValues.of(source).certificate.assumptions) is trusted

@@ -2,10 +2,10 @@
 
 import html.parser
 import math
-from dataclasses import replace
 from statistics import NormalDist
 
 import pytest
+from msgspec.structs import replace
 
 from quietq.audit import audit_mechanism
 from quietq.cli.report.page import Listing, Picture, Section, Table, write_page
@@ -98,7 +98,7 @@ def test_only_what_is_certified_has_a_release_report(tmp_path, picture):
 def test_a_guess_is_right_as_often_as_the_promise_allows():
     pure = certificate(Budget(math.log(3), 0), "k-norm")
     assert guess(pure) == pytest.approx(0.75)  # randomised response attains it
-    claimed = replace(pure, standing="claimed", delta=0.1, remarks=("Nobody proved it.",))
+    claimed = replace(pure, standing="claimed", budget=Budget(math.log(3), 0.1), remarks=("Nobody proved it.",))
     assert guess(claimed) == pytest.approx(0.775)
     budget = Budget(0.9, 1e-4)
     assert guess(certificate(budget, "path")) == pytest.approx(NormalDist().cdf(budget.mu / 2))

@@ -1,7 +1,6 @@
 """What the server's tests share: releases made by hand, an application in this process, a server in another."""
 
 import asyncio
-import dataclasses
 import itertools
 import json
 import os
@@ -57,7 +56,7 @@ def network(box: Box, actions: int = 3) -> PrivateNetwork:
 def moving(box: Box) -> PrivatePolicy:
     """A policy whose actions are two numbers, under the same kind of certificate, of a reward on another box."""
     generator, certificate = np.random.default_rng(7), certified(Box.of((0, 1))).certificate
-    certificate = dataclasses.replace(certificate, assumptions=(*certificate.assumptions, Code.TRAINED()))
+    certificate = certificate.with_assumption(Code.TRAINED())
     weights, biases = (generator.normal(size=(2, box.dimension)),), (generator.normal(size=2),)
     return PrivatePolicy("tanh", "squashed", weights, biases, box, certificate, np.array([[-1.0, 0.0], [1.0, 9.0]]))
 

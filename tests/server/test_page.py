@@ -1,6 +1,5 @@
 """The page at `/`, in a real browser, against a real server."""
 
-import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from browser import Visitor, chromium, serving_here
 from kinds import ITEMS, STATES
 from serving import moving
 
-from quietq import Additive, Box, Budget, Exponential, GaussianProcessMechanism, people
+from quietq import Additive, Box, Budget, Certificate, Exponential, GaussianProcessMechanism, people
 from quietq.publishing import publish
 from quietq.publishing.server.application import PAGE
 from quietq.released import PrivateNetwork, load, open_release
@@ -37,7 +36,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
     parts = Additive((Exponential(4.0), Exponential(2.0)))
     plane = GaussianProcessMechanism(parts, 0.02, BUDGET, domain=[(0, 1), (2, 5)], levels=4).apply([lambda s: s] * 2)
     simulated = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET, levels=5).simulate(np.sin, 7)
-    hostile = dataclasses.replace(line.certificate, remarks=(HOSTILE_TEXT,))
+    hostile = Certificate.from_dict({**line.certificate.to_dict(), "remarks": [HOSTILE_TEXT]})
     made = {
         "agent.qq": agent_of(line.box, line.certificate, 2),
         "plane.qq": agent_of(plane.box, plane.certificate, 3),

@@ -23,6 +23,7 @@ from quietq.privacy.budget import Budget
 from quietq.privacy.checks import real, shown
 from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.gaussian import implies
 from quietq.privacy.kernel_norms import Family
 from quietq.privacy.norms import AnyNorm, ShapedIncrements, SmoothBound, sensitivity
 from quietq.privacy.records import Flag, Line, Positive, Record, checked_by, line, read_record
@@ -179,7 +180,9 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
         ratios = [query.sensitivity / query.size for query in self.queries]
         if families == {"gaussian"}:
             require(budget.delta > 0, "delta must be above 0: Gaussian noise is never pure.")
-            _require_at_most("mu", math.hypot(*ratios), budget.mu)
+            mu = math.hypot(*ratios)
+            if not implies(mu, budget.epsilon, budget.delta):  # else the largest mu that does need not be looked for
+                _require_at_most("mu", mu, budget.mu)
         elif families == {"pure"}:
             require(budget.delta == 0, f"delta must be 0 for pure noise, not {budget.delta!r}.")
             _require_at_most("epsilon", math.fsum(ratios), budget.epsilon)

@@ -66,18 +66,30 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
     return math.exp(log_delta(not_negative("epsilon", epsilon), mu))
 
 
-@lru_cache(maxsize=1024)
-def mu_from_budget(epsilon: float, delta: float) -> float:
-    """The largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP."""
-    epsilon, delta = positive("epsilon", epsilon), positive_delta(delta)
+def _range_of_mu(epsilon: float, delta: float) -> tuple[float, float]:
+    """Two mus that the one with this delta at this epsilon lies between; refuses what cannot be computed with."""
     if epsilon > _MOST_EPSILON:
         raise InvalidInput(f"epsilon must be at most {_MOST_EPSILON:g} for Gaussian noise, not {epsilon!r}.")
     # epsilon/mu - mu/2 = 60 at the lower end (delta < 1e-700) and -40 at the upper end (delta = 1 in floats).
     low = 2 * epsilon / (60 + math.sqrt(3600 + 2 * epsilon))
     high = 40 + math.sqrt(1600 + 2 * epsilon)
-    target = math.log(delta)
-    if log_delta(epsilon, low) >= target:
+    if log_delta(epsilon, low) >= math.log(delta):
         raise InvalidInput(f"epsilon {epsilon!r} is too large for delta {delta!r} to be told apart from 0.")
+    return low, high
+
+
+def implies(mu: float, epsilon: float, delta: float) -> bool:
+    """Whether every mu-GDP mechanism is (epsilon, delta)-DP; it searches for nothing, so certificates load quickly."""
+    low, high = _range_of_mu(epsilon, delta)
+    return mu <= low or (mu < high and log_delta(epsilon, mu) <= math.log(delta))
+
+
+@lru_cache(maxsize=1024)
+def mu_from_budget(epsilon: float, delta: float) -> float:
+    """The largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP."""
+    epsilon, delta = positive("epsilon", epsilon), positive_delta(delta)
+    low, high = _range_of_mu(epsilon, delta)
+    target = math.log(delta)
     solution = root(lambda s: log_delta(epsilon, math.exp(s)) - target, math.log(low), math.log(high), 1e-15)
     mu = math.exp(solution) * (1 - _SAFETY)
     while log_delta(epsilon, mu) > target:

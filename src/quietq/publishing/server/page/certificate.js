@@ -16,9 +16,9 @@ export function clearCertificate() {
 /** Shows the certificate that the server gave for this release. */
 export function showCertificate(release, given) {
   certificate = given;
-  const { plain, text, cap, certificate: record } = given;
+  const { plain, text, cap, assumptions, certificate: record } = given;
   find("plain").replaceChildren(...paragraphs(plain));
-  find("assumptions").replaceChildren(...assumptionRows(record.assumptions));
+  find("assumptions").replaceChildren(...assumptionRows(assumptions));
   const remarks = element("ul", {}, ...record.remarks.map((remark) => element("li", { textContent: remark })));
   find("remarks").replaceChildren(...(record.remarks.length ? [element("h3", { textContent: "Notes" }), remarks] : []));
   const without = release.isPrivate
