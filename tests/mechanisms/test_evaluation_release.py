@@ -19,9 +19,10 @@ def test_a_release_is_certified_and_says_nothing_of_its_noise():
     value = method.release(data)
     certificate = value.certificate
     assert (certificate.standing, certificate.epsilon, certificate.delta) == ("certified", 1.0, 1e-6)
-    assert (certificate.mu, certificate.sigma, certificate.sensitivity) == (None, None, 1.0)
-    assert certificate.scale == pytest.approx(1 / Admissible.for_budget(method.budget, STATES).alpha, rel=2e-6)
-    assert certificate.relation == method.relation.describe()
+    (query,) = certificate.queries
+    assert (certificate.mu, certificate.sigma, query.sensitivity) == (None, None, 1.0)
+    assert query.size == pytest.approx(1 / Admissible.for_budget(method.budget, STATES).alpha, rel=2e-6)
+    assert certificate.relation == method.relation
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert "differ in one" in str(certificate)
     assert "mu =" not in str(certificate)

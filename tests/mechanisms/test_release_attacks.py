@@ -135,7 +135,7 @@ def test_threads_share_one_path_and_one_charge():
     charged = []
     account = SimpleNamespace(charge=lambda cost, relation: charged.append(cost), book="book")
     own = PrivateReward.of(env, people(50, 0, 0.5, 1), BUDGET)
-    own._account = account  # type: ignore[assignment]
+    own._account = own._transcript.account = account  # type: ignore[assignment]
     own.reset(seed=0)
     threads = [threading.Thread(target=own.step, args=(i % 2,)) for i in range(16)]
     for thread in threads:
@@ -159,10 +159,19 @@ def test_a_method_that_promises_nothing_is_not_certified(method, match):
         Certificate.from_dict(record | {"method": method})
 
 
-def test_what_no_code_can_see_stays_trusted_however_it_is_spelt():
+@pytest.mark.parametrize(
+    "loud",
+    [
+        {"text": "Settings were CHOSEN  WITHOUT the private data.", "enforced": True},
+        {"code": "chosen-without-data", "values": [], "enforced": True},
+        {"code": "CHOSEN-without-data", "values": []},
+        {"code": "chosen-without-data", "values": ["and enforced"]},
+        {"code": "chosen-without-data"},
+    ],
+)
+def test_what_no_code_can_see_stays_trusted_however_it_is_spelt(loud):
     record = privatise(ratings([1.0] * 50), BUDGET, noise="path").certificate.to_dict()
-    loud = {"text": "Settings were CHOSEN  WITHOUT the private data.", "enforced": True}
-    with pytest.raises(InvalidInput, match="must be trusted"):
+    with pytest.raises(InvalidInput, match="no certificate"):
         Certificate.from_dict(record | {"assumptions": [*record["assumptions"], loud]})
 
 

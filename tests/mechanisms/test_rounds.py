@@ -82,7 +82,7 @@ def test_the_certificate(private):
     certificate = private.certificate
     assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "reward/rounds", 1.0)
     assert certificate.mu == pytest.approx(BUDGET.mu)
-    assert dict(certificate.relation) == {"kind": "one-person", "people": PEOPLE}
+    assert certificate.relation == OnePerson(PEOPLE)
     assert len(certificate.queries) == SETTINGS.rounds + 2
     assert Certificate.from_json(certificate.to_json()) == certificate
 
@@ -157,7 +157,7 @@ def test_what_a_certificate_says_of_error_and_queries():
     assert other.expected_error == pytest.approx(4 * certificate.expected_error)
     assert np.std(private(STATES) - smooth(STATES)) == pytest.approx(certificate.expected_error, rel=0.6)
     queries = len(other.queries)
-    assert f"Each of {queries} queries (2 about where states lie, then {queries - 2} rounds of the fit)" in str(other)
+    assert f"Each of {queries} queries took the mean of one vector per person" in str(other)
     assert "in units of each query's own noise" in str(other)
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 from linear_people import read, rows_of
+from msgspec import structs
 
 import quietq as qq
 from quietq.privacy import Code
+from quietq.privacy.certificate import certifying
 from quietq.released.private_network import PrivatePolicy
 from quietq.worlds.private_env import PrivateWorldEnv, WorldCopies
 
@@ -118,7 +120,7 @@ def test_a_policy_that_learned_in_a_world_leaves_with_its_certificate(name, list
     policy: Any = qq.load(tmp_path / "policy.qq")
     assert isinstance(policy, PrivatePolicy)
     kept = world.certificate
-    assert policy.certificate == replace(kept, assumptions=(*kept.assumptions, Code.TRAINED()))
+    assert policy.certificate == kept.with_assumption(Code.TRAINED())
     assert "private world" in policy.in_words()[0]
     seen = np.random.default_rng(0).uniform(-2, 2, (50, 2)).astype(np.float32)
     assert np.abs(policy.predict(seen)[0] - model.predict(seen, deterministic=True)[0]).max() < 1e-4
@@ -128,7 +130,9 @@ def test_a_policy_that_learned_elsewhere_is_warned_about(listed, tmp_path):
     class Elsewhere(gymnasium.Env):
         observation_space, action_space = Box(-2, 2, (2,)), gymnasium.spaces.Discrete(2)
 
-    other = replace(listed, certificate=replace(listed.certificate, remarks=("Another one.",)))
+    with certifying():
+        another = structs.replace(listed.certificate, remarks=("Another one.",))
+    other = replace(listed, certificate=another)
     for env in (Elsewhere(), other.env(), WorldVecEnv(other, 2)):
         with pytest.warns(qq.PrivacyWarning, match="your word alone"):
             qq.publish(sb3.PPO("MlpPolicy", env, device="cpu"), tmp_path / "policy.qq", trained_on=listed)

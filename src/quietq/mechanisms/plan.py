@@ -84,7 +84,7 @@ class PeopleNeeded:
         shown = {name: getattr(self, name) for name in ("people", "useful", "tried", "chosen")}
         asked = asdict(self.survey)
         del asked["segment_rows"]  # a plan is for comparisons of single states
-        return asked | shown | asdict(self.budget) | {"estimators": estimators}
+        return asked | shown | self.budget.to_dict() | {"estimators": estimators}
 
     def __str__(self) -> str:
         lines = [

@@ -80,6 +80,7 @@ def _range_of_mu(epsilon: float, delta: float) -> tuple[float, float]:
 
 def implies(mu: float, epsilon: float, delta: float) -> bool:
     """Whether every mu-GDP mechanism is (epsilon, delta)-DP; it searches for nothing, so certificates load quickly."""
+    epsilon, delta = positive("epsilon", epsilon), positive_delta(delta)
     low, high = _range_of_mu(epsilon, delta)
     return mu <= low or (mu < high and log_delta(epsilon, mu) <= math.log(delta))
 
