@@ -11,7 +11,7 @@ from quietq.privacy.certificate import Certificate
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_world import PrivateWorld, WorldErrors
 
-NOTHING = Certificate(method="world/twin", standing="none", sigma=1.0)
+NOTHING = Certificate(method="world/twin", standing="none")
 
 
 def twin(steps: Steps) -> PrivateWorld:

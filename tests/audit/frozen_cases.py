@@ -13,4 +13,4 @@ from quietq.privacy.relations import RkhsBall
 BUDGET, BALL, SUP = Budget(0.9, 1e-4), people(50, 0, 0.5, 1), SupBall(0.3)
 SPACES = EnvironmentSpaces(UNIT, 2, 50)
 PROMISE: dict[str, Any] = {"relation": SUP, "budget": BUDGET}
-WEIGHTS = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2))
+WEIGHTS = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2).norm)

@@ -93,7 +93,7 @@ def test_increments_are_measured_by_their_body() -> None:
 
 
 def test_weights_and_numbers_in_a_ball_are_measured_by_their_length() -> None:
-    ball = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2))
+    ball = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2).norm)
     for law in (
         next(FiniteRankMechanism.for_relation(ball, BUDGET).mechanism.run()).law,
         KNorm(Ball(2, Answers()), 1.0),
@@ -163,7 +163,7 @@ class TwoLooks(Mechanism):
 
     def __init__(self, budget: Budget, part: float = 1.0) -> None:
         self.relation, self.budget, self.box = (
-            RkhsBall(1.0, FeatureKernel(lambda x: np.ones((len(x), 2)), 2)),
+            RkhsBall(1.0, FeatureKernel(lambda x: np.ones((len(x), 2)), 2).norm),
             budget,
             UNIT,
         )
@@ -200,7 +200,7 @@ def test_queries_that_depend_on_answers_are_told_apart_together(broken: bool) ->
 def test_pure_noise_has_no_mu_and_nothing_is_told_from_itself() -> None:
     law = KNorm(Ball(2, Answers()), 1.0)
     assert law.cost(1.0).mu is None
-    same = OwnFunction(np.zeros(2), RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2)))
+    same = OwnFunction(np.zeros(2), RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2).norm))
     test = BestTest(FiniteRankMechanism.for_relation(same.relation, BUDGET).mechanism, same, same)
     assert test.mu == 0
     assert test.score(1, 3) == 0

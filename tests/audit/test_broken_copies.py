@@ -60,7 +60,7 @@ class Likings(World):
         return 0.3 * state[..., 0] + 0.6 * (1 - state[..., 0])
 
     def relation(self, people: int) -> RkhsBall:
-        return RkhsBall(2 / people, FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2))
+        return RkhsBall(2 / people, FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2).norm)
 
     def mean_reward(self) -> Any:
         return [0.3, 0.6]

@@ -117,8 +117,8 @@ def random_cosines(number: int) -> np.ndarray:
 
 
 class Approximate(Gaussian):
-    def draw(self, shape: Any, entropy: Any) -> np.ndarray:
-        return self.sigma * random_cosines(48) @ entropy.normals((48,))
+    def draw(self, shape: Any, simulated: Any) -> np.ndarray:
+        return self.sigma * random_cosines(48) @ simulated.normals((48,))
 
 
 @both

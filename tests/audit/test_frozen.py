@@ -34,6 +34,7 @@ from quietq.paper.agents.method import EnvironmentSpaces
 from quietq.paper.attacks.attack_plan import plan_training_checks
 from quietq.paper.attacks.frozen_step import FrozenStep, Search, frozen_sensitivity
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.norms import ObservedRewards
 from quietq.privacy.relations import RkhsBall, Trajectories
 
 # The part of the stated sensitivity that the search finds at the least.
@@ -147,8 +148,8 @@ class Nothing(NoNoise, InLoopMethod):
     def sensitivity(self, spaces: EnvironmentSpaces, steps: int) -> float:
         return 0.0
 
-    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: Any) -> dict[str, object]:
-        return {}
+    def norm(self, spaces: EnvironmentSpaces, steps: int, noise: Any) -> ObservedRewards:
+        return ObservedRewards(steps, 0)
 
     def conditions(self, steps: int) -> tuple[Any, ...]:
         return ()
@@ -165,8 +166,9 @@ def test_what_cannot_be_audited_is_refused() -> None:
 
 
 KERNELS = [
-    RkhsBall(0.02, Exponential(3.0)), RkhsBall(0.02, Exponential(3.0), actions=3), RkhsBall(0.02, Product((2.0, 4.0))),
-    RkhsBall(0.02, Additive((Exponential(2.0), Exponential(4.0)))),
+    RkhsBall(0.02, Exponential(3.0).norm), RkhsBall(0.02, Exponential(3.0).norm, actions=3),
+    RkhsBall(0.02, Product((2.0, 4.0)).norm),
+    RkhsBall(0.02, Additive((Exponential(2.0), Exponential(4.0))).norm),
 ]  # fmt: skip
 
 
@@ -179,7 +181,7 @@ def test_nor_do_sections_of_a_kernel_which_reach_the_radius(ball: RkhsBall) -> N
 
 @pytest.mark.parametrize(
     "ball",
-    [WEIGHTS, RkhsBall(0.02, WEIGHTS.kernel, actions=3), RkhsBall(0.02, BandLimited(3.0))],
+    [WEIGHTS, RkhsBall(0.02, WEIGHTS.kernel, actions=3), RkhsBall(0.02, BandLimited(3.0).norm)],
     ids=["features", "actions", "band-limited"],
 )
 def test_nor_do_weights_of_a_kernel_of_finite_rank(ball: RkhsBall) -> None:

@@ -135,7 +135,7 @@ def test_what_makes_no_pair_is_refused_in_a_sentence() -> None:
     with pytest.raises(InvalidInput, match="move must be one of shift, flip, bumps, zigzag, not 'jump'"):
         neighbours(WALK, SupBall(1.0), "jump")
     with pytest.raises(InvalidInput, match="not for a RkhsBall"):
-        neighbours(WALK, RkhsBall(1.0, Exponential(1.0)), "shift")
+        neighbours(WALK, RkhsBall(1.0, Exponential(1.0).norm), "shift")
     for name in set(MOVES) - {"shift"}:
         with pytest.raises(InvalidInput, match="for worlds of one coordinate; take 'shift'"):
             neighbours(find_world("navigation"), SupBall(1.0), name)

@@ -13,6 +13,7 @@ from quietq.feedback import Ratings
 from quietq.mechanisms.knots import least_shape
 from quietq.noise.feature_maps import Splines
 from quietq.noise.increments import IncrementBody
+from quietq.privacy.kernel_norms import AdditiveNorm
 from quietq.privacy.relations import LipschitzBall
 
 nasty = st.sampled_from([0.0, 1.0, -0.0, 0.5, math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-320, -0.1, 1.1, 2.0])
@@ -121,6 +122,7 @@ def test_additive_functions_keep_the_radius(others, before, after):
     people, one = means(before)
     _, other = means(after)
     assert isinstance(people.relation, RkhsBall)
-    parts = people.relation.kernel.parts  # pyright: ignore[reportAttributeAccessIssue]
+    assert isinstance(people.relation.kernel, AdditiveNorm)
+    parts = [Exponential(part.beta) for part in people.relation.kernel.parts]
     moved = math.hypot(*(k.norm_on(GRID, a - b) for k, a, b in zip(parts, one, other, strict=True)))
     assert moved <= people.relation.radius * ROUNDING

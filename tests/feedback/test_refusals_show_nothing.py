@@ -78,7 +78,7 @@ def test_an_error_of_the_callers_function_is_named_and_not_quoted(error: type[Ex
     relation = people_relation(50, 0, 1, 2)
     mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=4)
     kernel = Additive((Exponential(1.0),) * 2)
-    several = GaussianProcessMechanism.for_relation(RkhsBall(0.1, kernel), BUDGET, levels=4)
+    several = GaussianProcessMechanism.for_relation(RkhsBall(0.1, kernel.norm), BUDGET, levels=4)
     tries = [lambda: mechanism.apply(fails), lambda: mechanism.simulate(fails, 0)]
     tries.append(lambda: several.apply([fails, fails]))
     tries += [functools.partial(privatise, fails, BUDGET, noise=n, relation=relation) for n in ("knots", "k-norm")]

@@ -185,14 +185,14 @@ def test_a_feature_map_is_shown_by_its_name_only():
 
     for phi, name in ((Table().look, "look"), (Table(), "Table"), (functools.partial(Table().look), "partial")):
         kernel = FeatureKernel(phi, rank=1)
-        for shown in (repr(kernel), str(kernel.describe()), repr(RkhsBall(1.0, kernel))):
+        for shown in (repr(kernel), str(kernel.norm.to_dict()), repr(RkhsBall(1.0, kernel.norm))):
             assert "secret" not in shown
         assert name in repr(kernel)
         assert repr(kernel).endswith("rank=1, dimension=1)")
 
 
 def test_a_band_limited_kernel_states_its_tolerance():
-    assert BandLimited(20.0, 1e-12).describe() == {
+    assert BandLimited(20.0, 1e-12).norm.to_dict() == {
         "kind": "band-limited",
         "half_width": 20.0,
         "tolerance": 1e-12,

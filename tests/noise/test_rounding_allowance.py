@@ -266,8 +266,7 @@ def test_one_of_millions_of_people(doublings: int) -> None:
         released.append(seen(private.levels, group.functions()[0]))  # type: ignore[attr-defined]
     grid = np.linspace(0, 1, len(released[0]))
     kernel = Exponential(group.relation.best_beta())
-    radius, stated = group.relation.rkhs_radius(kernel), private.certificate.sensitivity
-    assert stated is not None
+    radius, stated = group.relation.rkhs_radius(kernel), private.certificate.queries[0].sensitivity
     exact = (alone[1] - alone[0])[:: 2**levels // (len(grid) - 1)]
     assert kernel.norm_on(grid, released[1] - released[0] - exact) <= stated - radius
     assert stated <= 1.1 * radius

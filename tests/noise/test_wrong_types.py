@@ -33,14 +33,20 @@ EXPRESSIONS = {
     "FeatureKernel([1.0], 1)": "phi must be a function",
     "Box('a', 'b')": "must be a tuple of numbers",
     "Certificate(method=3, standing='none')": "method must be printable text in one line, not 3",
-    "Certificate(method='x', standing='none', assumptions='abc')": "assumptions must be a tuple of Assumption",
-    "Certificate(method='x', standing='none', assumptions=('abc',))": "assumptions must be a tuple of Assumption",
+    "Certificate(method='x', standing='none', assumptions='abc')": "assumptions is of another type than it must be",
+    "Certificate(method='x', standing='none', assumptions=('abc',))": "assumptions is of another type than it must be",
     "Certificate(method='x', standing='none', remarks='abc')": "remarks must be a tuple of sentences",
-    "Certificate(method='x', standing='none', remarks=(1,))": "remarks must be a tuple of sentences",
-    "Certificate(method='x', standing='none', relation='abc')": "relation must be what",
+    "Certificate(method='x', standing='none', remarks=(1,))": "A remark must be printable text in one line, not 1",
+    "Certificate(method='x', standing='none', relation='abc')": "relation is of another type than it must be",
     "Certificate(method='x', standing='none', reproducible=1)": "reproducible must be True or False",
-    "Assumption(3, True)": "text must be printable text in one line, not 3",
-    "Assumption('x', 1)": "enforced must be True or False",
+    "Certificate(method='x', standing='none', queries=(3,))": "queries is of another type than it must be",
+    "Certificate(method='x', standing='none', budget=(0.9, 1e-4))": "budget is of another type than it must be",
+    "Certificate(method='x', standing='sure')": "standing is of another type than it must be",
+    "Certificate(method='x', standing='none', schema=3)": "schema is of another type than it must be",
+    "Assumption(3)": "code is of another type than it must be",
+    "Assumption('chosen-without-data', True)": "values must be a list of numbers and texts, not True",
+    "Code.REWARDS_CLIPPED('x')": "values of the assumption 'rewards-clipped' do not fit its sentence",
+    "Code.CALLER(1)": "values of the assumption 'vouched-by-caller' do not fit its sentence",
 }
 
 LEVELS = """
@@ -71,12 +77,13 @@ for kind in (np.uint8, np.uint32, np.int32, np.int64):
         raise AssertionError("a table of 2^40 values")
     except InvalidInput:
         pass
-assert type(FeatureKernel(np.cos, np.int64(3), np.int64(1)).describe()["rank"]) is int
+assert type(FeatureKernel(np.cos, np.int64(3), np.int64(1)).norm.rank) is int
 """
 SCRIPT = """
 import json, sys
 import quietq, quietq.noise, quietq.privacy
 from quietq import *
+from quietq.privacy import Assumption, Code
 budget, kernel, relation = Budget(0.9, 1e-4), Exponential(4.0), people(50, 0, 0.5, 1)
 answers = {}
 for expression in json.load(sys.stdin):

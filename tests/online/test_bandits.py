@@ -31,8 +31,7 @@ from quietq.online import (
 from quietq.online.policy import _MOST_ARRIVALS
 from quietq.online.running_sums import PARTS, Factors, RunningSum, Tree, spreads
 from quietq.online.ucb import enter, keeps, levels_for
-from quietq.privacy import Arrivals
-from quietq.privacy.certificate import FAIR
+from quietq.privacy import Arrivals, Code
 from quietq.privacy.norms import longest_column
 
 
@@ -153,7 +152,7 @@ def test_certificates_say_what_is_promised_to_whom(name: str) -> None:
     assert (certificate.epsilon, certificate.delta) == (1.0, 1e-5 if linear or name == "gaussian" else 0.0)
     assert ("joint differential privacy" in str(certificate)) == linear
     assert ("Local differential privacy" in str(certificate)) == (name == "local")
-    assert FAIR in certificate.assumptions
+    assert Code.FAIR() in certificate.assumptions
     said = {one.text.partition(",")[0].partition(":")[0]: one.enforced for one in certificate.assumptions}
     secret = "The policy's state and what is measured of its success are kept secret"
     if name != "local":  # which is covered from the person's device on
@@ -164,9 +163,9 @@ def test_certificates_say_what_is_promised_to_whom(name: str) -> None:
 
 
 def test_noise_is_as_large_as_visits_ask_for() -> None:
-    once, often = (Episodes(2, PURE, visits=visits).certificate for visits in (1, 3))
+    once, often = (Episodes(2, PURE, visits=visits).certificate.queries[0] for visits in (1, 3))
     assert often.sensitivity == 3
-    assert often.scale == pytest.approx(3 * (once.scale or 0))
+    assert often.size == pytest.approx(3 * once.size)
     linear = [Linear(2, GAUSSIAN, dimension=2, arrivals=1000, visits=visits).law.sigma for visits in (1, 3)]
     assert linear[1] == pytest.approx(3 * linear[0])
     with pytest.raises(InvalidInput):
@@ -190,7 +189,7 @@ def test_names_are_counted_and_answers_beyond_the_bound_are_left_out() -> None:
     with pytest.raises(InvalidInput, match="named=True"):
         Episodes(2, PURE).learn(None, 0, 1.0, person="anna")
     enforced = [one.text for one in Episodes(2, PURE, named=True).certificate.assumptions if one.enforced]
-    assert any("Of each name 1 answer counted" in text for text in enforced)
+    assert any("Of each name at most 1 answers counted" in text for text in enforced)
 
 
 def test_visits_that_may_be_unknown_are_trusted_after_a_second_resuming(tmp_path: Path) -> None:
