@@ -125,7 +125,7 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
     path = tmp_path / "policy.qq"
     simulated = replace(check, certificate=replace_standing(check.certificate))
     with certifying():
-        others = structs.replace(check.certificate, relation=OnePerson(PEOPLE - 1))
+        others = structs.replace(check.certificate, relation=OnePerson(PEOPLE + 1))
     elsewhere = replace(check.played, world=replace(world, weights=world.weights + 1e-9))
     cases: Any = (
         ({"trained_on": world, "check": replace(check, played=elsewhere)}, "what another world cost would not"),
