@@ -88,6 +88,19 @@ def test_hostile_fields(tmp_path):
                 assert np.isfinite(back(states(back))).all()
 
 
+@pytest.mark.parametrize("budget", [{"epsilon": 0.9, "delta": 1e-300}, {"epsilon": 1e7, "delta": 1e-4}])
+def test_a_budget_that_no_mu_can_be_computed_for_is_refused(tmp_path, budget):
+    path = tmp_path / "reward.qq"
+    publish(make("table"), path)
+    stated = record_of(path)["certificate"]
+    query = {**stated["queries"][0], "size": 1e9}  # noise that is enough for any
+    edit(path, certificate={**stated, "queries": [query]})
+    load(path)
+    edit(path, certificate={**stated, "queries": [query], "budget": budget})
+    with pytest.raises(InvalidRelease, match=r"(delta|epsilon) must be"):
+        load(path)
+
+
 def test_hostile_headers(tmp_path):
     path = tmp_path / "reward.qq"
     publish(make("table"), path)
