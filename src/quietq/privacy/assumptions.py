@@ -194,7 +194,8 @@ class Code(Enum):
         "all-episodes",
         ENFORCED,
         SIGNER,
-        "All episodes of a person are in one vector of each query.",
+        "Each query took the mean of one vector per person, held to its bound, was noised once, and saw earlier "
+        "answers only; all episodes of a person are in one vector.",
     )
     KNOWN_PARTS = (
         "known-parts",
