@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Budget as Budget,
         BudgetExhausted as BudgetExhausted,
         Certificate as Certificate,
+        Code as Code,
         Cost as Cost,
         EngineFailed as EngineFailed,
         InvalidInput as InvalidInput,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         RkhsBall as RkhsBall,
         SupBall as SupBall,
         Trajectories as Trajectories,
+        explain as explain,
         people as people,
     )
     from quietq.publishing import publish as publish
@@ -73,8 +75,8 @@ _ROOMS = {
     "mechanisms": "GaussianProcessMechanism evaluate_policies plan privatise",
     "noise": "Additive Box Columns Exponential Fourier GridPath Product Radial Splines",
     "privacy": (
-        "Accountant Assumption Budget BudgetExhausted Certificate Cost EngineFailed InvalidInput LipschitzBall "
-        "MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories people"
+        "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed InvalidInput LipschitzBall "
+        "MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories explain people"
     ),
     "publishing": "publish",
     "released": "InvalidRelease PrivateFunction PrivateWorld WorldModel load",
