@@ -5,6 +5,7 @@ token, the usual file modes.
 """
 
 import contextlib
+import gc
 import os
 import sys
 import warnings
@@ -36,6 +37,13 @@ install_import_hook(["quietq", "reproduction"], "typecheck.typecheck")
 
 settings.register_profile("quietq", deadline=None, derandomize=True, max_examples=200, database=None)
 settings.load_profile("quietq")
+gc.set_threshold(50_000, 20, 20)  # compilers make many objects, and looking for garbage took a tenth of all time
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: nobody need look whether they are garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

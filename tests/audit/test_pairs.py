@@ -91,6 +91,7 @@ def test_the_farthest_move_lies_within_the_relation_too_and_near_its_edge(
 ) -> None:
     mechanism = choose(noise, Task(relation, Budget(0.9, 1e-4), WALK.box, pieces=pieces))
     _, function = farthest_move(mechanism)
+    assert callable(function)
     move = function(np.linspace(0, 1, POINTS))
     check_move(move, relation)
     assert np.abs(move).max() == pytest.approx(relation.radius, rel=1e-6)

@@ -282,7 +282,7 @@ def test_the_fullest_node_of_a_tree_is_exact() -> None:
     full = 2 ** (_MOST_ARRIVALS.bit_length() - 1)
     exact, noisy = np.zeros((2, levels_for(_MOST_ARRIVALS)), np.int64)
     exact[: full.bit_length() - 1] = int(PARTS) << np.arange(full.bit_length() - 1)
-    enter(full, exact, noisy, int(PARTS), lambda node: 0)
+    enter(full, exact, noisy, int(PARTS), np.zeros_like)
     assert exact[full.bit_length() - 1] == full * int(PARTS)
 
 
