@@ -44,5 +44,5 @@ def test_sizes_are_about_the_deviation():
 
 def test_without_noise_a_network_is_good_enough_to_balance():
     system = REPORTED["CartPole-v1"]
-    network = sgd.train(system.sessions(500, 0), 0, Budget.from_mu(1e4, 1e-5))
-    assert system.value(plan(network, system, 0), 0, 20) > 300
+    network = sgd.train(system.sessions(500, 0), 0, Budget.from_mu(1e3, 1e-5))
+    assert system.value(plan(network, system, 0), 0, 20) > 375
