@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import quietq
-from quietq.paper.attacks.runs import cache_folder
+from quietq.paper.attacks.on_trainings import cache_folder
 from quietq.version import hash_of_code
 from reproduction.experiment import Claim, Row, Tables, Task
 

@@ -16,7 +16,7 @@ from quietq.audit import audit_mechanism
 from quietq.audit.neighbours import neighbours
 from quietq.paper import Published
 from quietq.paper.attacks import audit_training
-from quietq.paper.attacks.runs import Trainings, View, cache_folder
+from quietq.paper.attacks.on_trainings import Trainings, View, cache_folder
 from quietq.paper.theorem import compare, paper_noise
 from quietq.privacy import Budget, SupBall
 from quietq.privacy.gaussian import delta_from_mu, log_delta, mu_from_budget, root

@@ -17,8 +17,7 @@ from quietq.paper.agents.method import Method
 from quietq.paper.algorithm import Published
 from quietq.paper.attacks import Trainings, View, audit_training
 from quietq.paper.attacks.attack_plan import EVERY, WORTH, noising_methods
-from quietq.paper.attacks.on_trainings import ScoreKind, relation_of
-from quietq.paper.attacks.runs import cache_folder
+from quietq.paper.attacks.on_trainings import ScoreKind, cache_folder, relation_of
 from quietq.paper.observed import observed_mechanism
 from quietq.worlds import WALK
 from reproduction.comparison.scores import PIECES, budget, name_of

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from quietq.paper.agents.agent import Agent
-from quietq.paper.agents.jax_rewards import WorldReward
+from quietq.paper.agents.jax_world import WorldReward
 from quietq.paper.agents.method import Method
 from quietq.worlds.planning import best_return, random_return, worst_return
 from quietq.worlds.walk import WALK

@@ -95,13 +95,13 @@ def test_callbacks_see_what_was_released_and_can_stop():
 
 def test_progress_from_inside_the_program_and_a_log(tmp_path, capsys):
     steps = []
-    from quietq.paper.agents import training_events
+    from quietq.paper.agents import training
 
-    training_events.LISTENERS.append(steps.append)
+    training.LISTENERS.append(steps.append)
     try:
         Agent("walk", NoNoise(**SMALL)).learn(300, progress="compiled", log=tmp_path)
     finally:
-        training_events.LISTENERS.pop()
+        training.LISTENERS.pop()
     assert sorted(steps)[:3] == [0, 3, 6]
     assert "Training" in capsys.readouterr().err
     assert any(file.name.startswith("events") for file in tmp_path.iterdir())

@@ -11,7 +11,7 @@ from quietq import InvalidInput
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.paper.agents import trainer
-from quietq.paper.agents.jax_rewards import WorldReward, stack
+from quietq.paper.agents.jax_world import WorldReward, stack
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Transition
 from quietq.paper.agents.networks import DeepQNetwork
 from quietq.paper.algorithm import ACTING, BOOTSTRAP, Published

@@ -42,6 +42,7 @@ def fails(number: int, marks: str) -> list[Row]:
 
 def trains(seed: int) -> list[Row]:
     """A training, whose rows are numbers to the last bit."""
+    from quietq import paper
 
     method = paper.Published.code(0.4, widths=(8,))
     agent = paper.Agent("walk", method, seed=seed).learn(300, simulate=16)

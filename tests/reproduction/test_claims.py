@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quietq.paper.attacks.runs import Store
+from quietq.paper.attacks.on_trainings import Store
 from reproduction.claims import (
     CLAIMS,
     STATEMENTS,

@@ -11,7 +11,7 @@ from comparison_tables import table
 
 from quietq.paper import InputNoise
 from quietq.paper.attacks import Trainings, View
-from quietq.paper.attacks.runs import BATCH, Store
+from quietq.paper.attacks.on_trainings import BATCH, Store
 from quietq.privacy import people_needed
 from quietq.privacy.budget import weak_delta
 from quietq.privacy.limits import guess_right

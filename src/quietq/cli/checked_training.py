@@ -20,8 +20,8 @@ from quietq.mechanisms.privatise import MECHANISMS
 from quietq.paper.agents.agent import Agent
 from quietq.paper.agents.hyper_parameters import options_of, read_options
 from quietq.paper.agents.training import Training
-from quietq.paper.agents.world_reward import out_of_reach, privatise_world
 from quietq.paper.methods import METHODS, build_method
+from quietq.paper.observed import out_of_reach, privatise_world
 from quietq.privacy.checks import count
 from quietq.privacy.relations import Relation
 from quietq.worlds import World, find_place

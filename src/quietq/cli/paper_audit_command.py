@@ -87,7 +87,7 @@ def audit_all(values: dict[str, Any]) -> None:
 
 def _find_cache(values: dict[str, Any]) -> Path | None:
     """Where trainings are kept; None if they are not."""
-    from quietq.paper.attacks.runs import cache_folder
+    from quietq.paper.attacks.on_trainings import cache_folder
 
     place = cache_folder() if values.get("cache", True) else None
     return None if place is None else place / "audit"

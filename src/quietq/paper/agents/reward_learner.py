@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from quietq.noise import Box
 from quietq.paper.agents.deep_q import DeepQ
-from quietq.paper.agents.jax_rewards import JaxReward
+from quietq.paper.agents.jax_world import JaxReward
 from quietq.paper.agents.method import EnvironmentSpaces, Method, some_states
 from quietq.privacy import Assumption, Certificate, InvalidInput
 from quietq.privacy.checks import instance

@@ -23,11 +23,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from quietq.paper.agents.jax_rewards import as_single
-from quietq.paper.agents.jax_world import WorldState, reset, step
+from quietq.paper.agents.jax_world import WorldState, as_single, reset, step
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Noise, State, Transition
-from quietq.paper.agents.training import Result, Runs, Training
-from quietq.paper.agents.training_events import LISTENERS, Event
+from quietq.paper.agents.training import LISTENERS, Event, Result, Runs, Training
 from quietq.worlds import World
 
 FEWEST_RUNS = 8  # a core is worth using for at least so many runs

@@ -1,4 +1,8 @@
-"""One training, from its settings and checks to what it is charged and draws; `trainer` and `loop` carry it out."""
+"""One training: its settings and checks, what it is charged and draws. `trainer` and `gymnasium_loop` carry it out.
+
+What is seen of it while it runs: released values for callbacks, a bar and TensorBoard for the operator. Returns of the
+true reward are marked as such.
+"""
 
 import hashlib
 import os
@@ -17,14 +21,79 @@ from gymnasium.vector import VectorEnv
 
 from quietq.noise import Entropy, SeededEntropy, SystemEntropy
 from quietq.paper.agents.in_loop_method import InLoopMethod, UnitSteps
-from quietq.paper.agents.jax_rewards import JaxFunction, LiftedReward, as_jax, as_single, stack
-from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, some_states
-from quietq.paper.agents.training_events import Event, reporting
-from quietq.privacy import Account, Assumption, Certificate, Cost, InvalidInput, QuietqError, Receipt
+from quietq.paper.agents.jax_world import JaxFunction, LiftedReward, as_jax, as_single, stack
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, some_states, values_of_runs
+from quietq.privacy import Account, Assumption, Certificate, Cost, InvalidInput, MissingExtra, QuietqError, Receipt
 from quietq.privacy.account import accounted
 from quietq.privacy.checks import count
+from quietq.progress import progress_bar
 from quietq.worlds import WORLDS, World
 from quietq.worlds.guards import INDEPENDENT, refuse_private_worlds
+
+LISTENERS: list[Callable[[int], None]] = []
+"""Called with the step's number from inside the compiled program, if it was told to tell."""
+
+
+class Event(NamedTuple):
+    """What a callback gets: the step, and the values that have been released so far (None if nothing has been)."""
+
+    step: int
+    values: Callable[[np.ndarray], np.ndarray] | None  # from observations (points, d) to (runs, points, actions)
+
+    @classmethod
+    def of(cls, step: int, core: Method, current: Any) -> "Event":
+        if current is None:
+            return cls(step, None)
+        return cls(step, lambda points: np.asarray(values_of_runs(core, current, jnp.asarray(points, jnp.float32))))
+
+
+def episode_returns(seen: Any) -> list[list[float]]:
+    """The returns of all episodes that ended, one list per row of rewards and ends."""
+    rows = []
+    for rewards, over in zip(*(np.asarray(part) for part in seen), strict=True):
+        ends = np.flatnonzero(over) + 1
+        total = np.concatenate([[0.0], np.cumsum(rewards.astype(np.float64))])
+        rows.append(np.diff(total[np.concatenate([[0], ends])]).tolist())
+    return rows
+
+
+@contextmanager
+def reporting(steps: int, progress: bool | str, log: Path | None, covered: bool) -> Iterator[Callable[..., None]]:
+    """Gives the function to call with the step that a training is at, and with what gives all rewards and ends so far.
+
+    A bar moves, and the mean of the last returns is logged, as private where training sees what is `covered`.
+    """
+    writer, tag = None if log is None else _writer(log), "private_reward/return" if covered else "not_private/return"
+    with progress_bar(bool(progress)) as shown:
+        task = shown.add_task("Training", total=steps)
+
+        def at(step: int, seen: Callable[[], Any]) -> None:
+            shown.update(task, completed=step)
+            if writer is not None and (last := [row[-1] for row in episode_returns(seen()) if row]):
+                writer.add_scalar(tag, float(np.mean(last)), step)
+
+        def hear(step: int) -> None:
+            shown.update(task, completed=max(step, shown.tasks[0].completed))
+
+        listening = [hear] if progress == "compiled" else []
+        LISTENERS.extend(listening)
+        try:
+            yield at
+        finally:
+            for listener in listening:
+                LISTENERS.remove(listener)
+            if writer is not None:
+                writer.close()
+
+
+def _writer(log: Path) -> Any:
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError as error:
+        raise MissingExtra.of("paper", "Logs for TensorBoard need tensorboardX") from error
+    log.mkdir(parents=True, mode=0o700, exist_ok=True)  # returns of the true reward are for the operator only
+    return SummaryWriter(str(log))
+
 
 STACKED = Assumption("Each copy's rewards were float32, or more exact, before they were put in one array.", False)
 """Of a vector environment, whose array hides the type that a copy computed in."""

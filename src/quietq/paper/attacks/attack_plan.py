@@ -17,8 +17,7 @@ from quietq.mechanisms.privatise import choose
 from quietq.paper.agents import InLoopMethod, RewardLearner
 from quietq.paper.algorithm import Published
 from quietq.paper.attacks.frozen_step import frozen_sensitivity
-from quietq.paper.attacks.on_trainings import ScoreKind, audit_training
-from quietq.paper.attacks.runs import Privatising, View
+from quietq.paper.attacks.on_trainings import Privatising, ScoreKind, View, audit_training
 from quietq.paper.attacks.trajectories_attack import audit_evaluation, frozen_trajectories
 from quietq.paper.baselines.abadi import GradientNoise
 from quietq.paper.baselines.balle import Evaluation

@@ -17,8 +17,16 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.paper.agents import ActorCritic, Agent
-from quietq.paper.attacks.discretised import Discretised, best_actions, discretise, mixed
-from quietq.paper.attacks.inversion import WRONG, apprenticeship, inverse_rl, invert
+from quietq.paper.attacks.inversion import (
+    WRONG,
+    Discretised,
+    apprenticeship,
+    best_actions,
+    discretise,
+    inverse_rl,
+    invert,
+    mixed,
+)
 from quietq.privacy import Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.checks import instance, real
 from quietq.released import PrivateFunction, open_release

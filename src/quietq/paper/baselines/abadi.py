@@ -38,7 +38,7 @@ from quietq.paper.agents.in_loop_method import ROUNDS, InLoopMethod, NoiseDraw, 
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition
 from quietq.paper.agents.networks import Network, NetworkName
 from quietq.paper.agents.protect import protect, total
-from quietq.paper.baselines.figure2_learner import Baseline, BaselineDraw, simulated
+from quietq.paper.algorithm import Baseline, BaselineDraw, simulated
 from quietq.privacy import Assumption, InvalidInput
 from quietq.privacy.checks import count, positive
 from quietq.privacy.norms import UNIT_ROUNDING
