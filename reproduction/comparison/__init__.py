@@ -19,7 +19,7 @@ from reproduction.experiment import Claim, Experiment, Row, Tables, Task, statem
 MOST = 9_999
 """Ratings at the end of the axis. From 10,000 on a delta of 1e-4 is 1/people or more, and no promise worth the name."""
 ON_REWARD = (1, 3, 6, 10, 15, 20, 30, 40, 50, 100, 1000, MOST)
-AS_THEY_GO = (1, 3, 10, 20, 30, 40, 50, 60, 70, 80, 100, 200, 1000, MOST)
+AS_THEY_GO = (1, 3, 10, 20, 30, 40, 50, 60, 70, 80, 100, 200, 500, 1000, MOST)
 ON_REWARD_ELSEWHERE = (1, 10, 30, 50, 100, 1000, MOST)
 ELSEWHERE = (1, 10, 30, 50, 100, 200, 500, 1000, MOST)
 NOISES = {

@@ -1,7 +1,6 @@
 """Learners on private rewards of the walk: actor-critic, replay, exploration. All of it is post-processing.
 
-On a private reward replay is free, because rewards were released before. So it is for `gradient` with linear values and
-squared loss, which noises each reward once. With any other loss or network it looks at true rewards in each of its
+On a private reward replay is free, because rewards were released before. `gradient` looks at true rewards in each of its
 rounds, and every look pays again: N rounds under one budget need noise of sqrt(N)/mu in units of a round's own
 sensitivity.
 """
@@ -183,16 +182,15 @@ def policy_step(places: np.ndarray, rewards: np.ndarray, decay: float = 0.95, ha
 
 
 def measure_gradient(
-    people: int, draws: int, train_every: int, batch: int = 2_000, new_only: bool = False, steps: int = STEPS
+    people: int, draws: int, train_every: int, batch: int = 500, new_only: bool = False, steps: int = STEPS
 ) -> list[Row]:
-    """`gradient` on clipped gradients, with a step every so often, on batches from all that was seen or what is new.
+    """`gradient` with a step every so often, on batches from all that was seen or what is new.
 
-    Huber's loss, which rewards of the walk hardly tell from the squared one, is what makes replayed rewards pay again.
     With no draws none is trained: then only what it costs is computed.
     """
     kept: dict[str, Any] = {"replay": train_every, "start": train_every} if new_only else {}
     method = paper.GradientNoise(
-        relation=WALK.relation(people), budget=budget(), train_every=train_every, batch=batch, loss="huber", **kept
+        relation=WALK.relation(people), budget=budget(), train_every=train_every, batch=batch, **kept
     )
     rounds, noise = method.rounds(steps), method.certificate(spaces_of(WALK), steps).sigma
     setting = "gradient, no replay" if new_only else f"gradient, a step every {train_every}"

@@ -32,7 +32,7 @@ def episode_scores(methods: list[Published], steps: int) -> np.ndarray:
     runs = trainer.Runs(jax.random.split(jax.random.key(5), len(methods)), rewards, noise)
     core = methods[0].core()
     _, seen = trainer.advance(core, WORLD, runs, trainer.begin(core, WORLD, runs), 0, steps)
-    returns = np.asarray(seen.reward)[:, : steps // 50 * 50].reshape(len(methods), -1, 50).sum(axis=2)
+    returns = np.asarray(seen[0])[:, : steps // 50 * 50].reshape(len(methods), -1, 50).sum(axis=2)
     return (returns - WORST) / (BEST - WORST)
 
 

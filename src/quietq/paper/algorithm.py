@@ -80,10 +80,25 @@ class Published(DeepQ):
     @classmethod
     def code(cls, sigma: float = 0.32, **changes: Any) -> "Published":
         settings: dict[str, Any] = dict(  # noqa: C408
-            preset="code", sigma=sigma, beta=1.0, widths=(16, 16), gamma=0.999, optimiser="rmsprop-pytorch",
-            learning_rate=1e-2, loss="huber", clamp=1.0, replay=10_000, batch=128, start=128, train_every=1,
-            target_every=10, explore_first=0.9, explore_last=0.05, explore_decay=200.0, bootstrap_truncated=False,
-        )  # fmt: skip
+            preset="code",
+            sigma=sigma,
+            beta=1.0,
+            widths=(16, 16),
+            gamma=0.999,
+            optimiser="rmsprop-pytorch",
+            learning_rate=1e-2,
+            loss="huber",
+            clamp=1.0,
+            replay=10_000,
+            batch=128,
+            start=128,
+            train_every=1,
+            target_every=10,
+            explore_first=0.9,
+            explore_last=0.05,
+            explore_decay=200.0,
+            bootstrap_truncated=False,
+        )
         return cls(**(settings | changes))
 
     @classmethod
@@ -91,10 +106,24 @@ class Published(DeepQ):
         """What the paper lists, with the parameters of its appendix E.3: beta is 1/v."""
         beta = PublishedTheorem(Budget(0.9, 5e-5)).beta
         settings: dict[str, Any] = dict(  # noqa: C408
-            preset="text", sigma=sigma, beta=beta, levels=14, widths=(16, 16), gamma=0.999, optimiser="sgd",
-            learning_rate=3e-4, loss="squared", replay=64, batch=64, start=64, train_every=64, target_every=1,
-            explore_first=0.0, explore_last=0.0, bootstrap_truncated=True,
-        )  # fmt: skip
+            preset="text",
+            sigma=sigma,
+            beta=beta,
+            levels=14,
+            widths=(16, 16),
+            gamma=0.999,
+            optimiser="sgd",
+            learning_rate=3e-4,
+            loss="squared",
+            replay=64,
+            batch=64,
+            start=64,
+            train_every=64,
+            target_every=1,
+            explore_first=0.0,
+            explore_last=0.0,
+            bootstrap_truncated=True,
+        )
         return cls(**(settings | changes))
 
     def __post_init__(self) -> None:
@@ -148,7 +177,7 @@ class Published(DeepQ):
         learner, copies = state.learner, seen.action.shape[0]
         buffer = memory.store(learner.replay, seen, now.step, self.bootstrap_truncated)
 
-        def gradient(network: Network) -> Any:
+        def gradient(network: Network) -> Network:
             if self.preset == "code":
                 batch = memory.sample(buffer, self.batch, copies, now)
             else:
@@ -253,7 +282,7 @@ class Baseline(DeepQ):
         settings["target_every"] = theirs.target_every * WALK.steps
         return cls(**settings | {"epsilon": epsilon, "delta": delta, **changes})
 
-    def core(self) -> Any:
+    def core(self) -> "Baseline":
         """Without the target, which is in the noise."""
         return replace(self, epsilon=1.0, delta=0.5)
 

@@ -14,7 +14,6 @@ import math
 import os
 import warnings
 from collections.abc import Generator
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -43,20 +42,19 @@ from quietq.privacy import (
     weak_promise,
 )
 from quietq.privacy.checks import count, instance, real
-from quietq.released.private_function import PrivateKnots
+from quietq.released.private_function import PrivateFunction, PrivateKnots
 from quietq.worlds.environment import RewardFunction
 from quietq.worlds.world import World, flat
 
 KNOTS = 13  # 9 to 17 do
-LENGTH_SCALE = 0.2
-"""Of the squared-exponential prior, as a part of the box's width: robust in the experiments of docs/theory.md."""
 EPISODES_AT_ONCE = 50
 
 
 def prior_covariance(low: float, high: float) -> Float[np.ndarray, "knots knots"]:
     """A squared-exponential covariance of the knots' values, whose deviation is half the public range's width."""
     places = np.linspace(0, 1, KNOTS)
-    far = np.abs(np.subtract.outer(places, places)) / LENGTH_SCALE
+    # The prior's length scale is 0.2 of the box's width, which was robust in the experiments of docs/theory.md.
+    far = np.abs(np.subtract.outer(places, places)) / 0.2
     return ((high - low) / 2) ** 2 * np.exp(-(far**2) / 2)
 
 
@@ -189,10 +187,17 @@ def observed_mechanism(world: World, relation: SupBall, budget: Budget, rewards:
 
 
 def privatise_world(
-    world: World, relation: Relation, budget: Budget, *, noise: str | None = None, pieces: int | None = None,
-    rewards: int | None = None, seed: int | None = None, simulate: int | None = None,
+    world: World,
+    relation: Relation,
+    budget: Budget,
+    *,
+    noise: str | None = None,
+    pieces: int | None = None,
+    rewards: int | None = None,
+    seed: int | None = None,
+    simulate: int | None = None,
     account: Account | None = None,
-) -> Any:  # fmt: skip
+) -> PrivateFunction:
     """The world's preference made private: as a function, or for a SupBall from so many noised `rewards`.
 
     The noise is by default what "auto" takes. `seed` makes the walk to the rewards repeatable, not the noise;
@@ -200,13 +205,26 @@ def privatise_world(
     """
     if isinstance(relation, SupBall):
         return observe(
-            world, relation, budget, low=0.0, high=range_of_one(world), rewards=rewards or 5000, simulate=simulate,
-            seed=seed, account=account,
-        )  # fmt: skip
+            world,
+            relation,
+            budget,
+            low=0.0,
+            high=range_of_one(world),
+            rewards=rewards or 5000,
+            simulate=simulate,
+            seed=seed,
+            account=account,
+        )
     return privatise(
-        world.mean_reward(), budget, noise=noise or "auto", pieces=pieces, relation=relation, domain=world.box,
-        simulate=simulate, account=account,
-    )  # fmt: skip
+        world.mean_reward(),
+        budget,
+        noise=noise or "auto",
+        pieces=pieces,
+        relation=relation,
+        domain=world.box,
+        simulate=simulate,
+        account=account,
+    )
 
 
 def range_of_one(world: World) -> float:

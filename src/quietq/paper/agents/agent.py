@@ -12,11 +12,12 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import equinox as eqx
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
 from jaxtyping import Array, Float, Int
@@ -25,7 +26,7 @@ from quietq.paper.agents import gymnasium_loop as loop, trainer
 from quietq.paper.agents.gymnasium_loop import Environment, rows_of, spaces_of_env
 from quietq.paper.agents.hyper_parameters import options_of
 from quietq.paper.agents.in_loop_method import InLoopMethod, UnitNoise
-from quietq.paper.agents.method import EnvironmentSpaces, Method, values_of_runs
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Released, values_of_runs
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner
 from quietq.paper.agents.training import Event, Training, episode_returns
 from quietq.privacy import (
@@ -45,12 +46,19 @@ from quietq.privacy.kinds import sup_radius
 from quietq.progress import progress_bar
 from quietq.released.private_network import PrivateNetwork, observed
 from quietq.released.release_file import open_release, write_release
-from quietq.worlds import WALK, World, find_place, mean_return, normalise, policy_return, rewards_at, score
+from quietq.worlds import (
+    WALK,
+    World,
+    find_place,
+    mean_return,
+    normalise,
+    policy_return,
+    rewards_at,
+    score,
+)
 from quietq.worlds.known_worlds import WORLDS
 
 CELLS = 2048
-IN_WORLDS = 2000  # episodes by default: all at once, in less than a second
-IN_ENVIRONMENTS = 20  # episodes by default: one step after the other, some thousands of them a second
 LONGEST = 100_000  # steps of an episode, after which it is taken for endless
 
 
@@ -63,15 +71,21 @@ class NotPrivate(NamedTuple):
 
 
 def evaluate(
-    world: World | Environment, reward: object, q_values: Callable[[np.ndarray, int], np.ndarray], members: int,
-    episodes: int | None, seed: int, progress: bool | None = None,
-) -> NotPrivate:  # fmt: skip
+    world: World | Environment,
+    reward: object,
+    q_values: Callable[[np.ndarray, int], np.ndarray],
+    members: int,
+    episodes: int | None,
+    seed: int,
+    progress: bool | None = None,
+) -> NotPrivate:
     if reward is not None and not callable(reward):
         raise InvalidInput(
             "reward must be a function of many states at once, or None for the environment's own, not "
             f"{type(reward).__name__}."
         )
-    played = (IN_WORLDS if isinstance(world, World) else IN_ENVIRONMENTS) if episodes is None else episodes
+    # Worlds play all episodes at once, in less than a second; environments some thousands of steps a second.
+    played = (2000 if isinstance(world, World) else 20) if episodes is None else episodes
     count("episodes", played)
     policies = [lambda states, i=i: np.asarray(q_values(states, i).argmax(axis=-1)) for i in range(members)]
     if not isinstance(world, World):
@@ -92,9 +106,13 @@ def evaluate(
 
 
 def _play(
-    env: Environment, reward: Any, choose: Callable[[np.ndarray], np.ndarray], episodes: int, seed: int,
+    env: Environment,
+    reward: Any,
+    choose: Callable[[np.ndarray], np.ndarray],
+    episodes: int,
+    seed: int,
     tell: Callable[[int], None],
-) -> float:  # fmt: skip
+) -> float:
     """The mean return of so many episodes; of a vector environment's copies, each plays its share.
 
     Taking those that end first instead would prefer short ones.
@@ -146,9 +164,14 @@ class Agent(Receipted):
     """
 
     def __init__(
-        self, world: Place, method: Method, *, seed: int | None = None, reward: object = None,
+        self,
+        world: Place,
+        method: Method,
+        *,
+        seed: int | None = None,
+        reward: object = None,
         account: Account | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         instance("method", method, Method, "one of quietq's methods, e.g. NoNoise()")
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         self.world = _find(world)
@@ -157,12 +180,12 @@ class Agent(Receipted):
         self.seed = int.from_bytes(os.urandom(4)) if seed is None else count("seed", seed, 0)
         self._reward, self._account = reward, account
         self._spent, self._training = False, threading.Lock()
-        self._released: Any = None
+        self._released: Released = None
         self._draws = self._seeds = 1
         self.steps = self._promised = 0  # taken, and those that the certificate is for
         self._certificate: Certificate | None = None
-        self._loaded_from: Mapping[str, Any] | None = None
-        self.not_private: dict[str, Any] = {}
+        self._loaded_from: Mapping[str, object] | None = None
+        self.not_private: dict[str, list[list[float]]] = {}
         """What training saw of the true reward: episode returns, one list a run. For the operator only."""
 
     def learn(
@@ -172,7 +195,7 @@ class Agent(Receipted):
         seeds: int = 1,
         simulate: int | None = None,
         every: int | None = None,
-        progress: bool | str = False,
+        progress: bool = False,
         callback: Callable[[Event], bool | None] | None = None,
         log: str | os.PathLike[str] | None = None,
     ) -> "Agent":
@@ -181,7 +204,7 @@ class Agent(Receipted):
         `seeds` trainings run side by side; a method that noises as it goes has one, because each would be a release.
         `simulate` is a number of noise draws, for experiments: seeded, they protect nobody. `callback` is called
         `every` so many steps with what has been released, and ends the training by returning True. `log` is a folder
-        for TensorBoard. `progress` shows a bar; "compiled" is told from inside the compiled program, step by step.
+        for TensorBoard. `progress` shows a bar.
         """
         if not self._training.acquire(blocking=False):
             raise InvalidInput("This agent is being trained already: wait for it, or make another one.")
@@ -190,11 +213,21 @@ class Agent(Receipted):
                 raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")
             self._carry_out(
                 Training(
-                    world=self.world, spaces=self.spaces, method=self.method, reward=self._reward, seed=self.seed,
-                    account=self._account, steps=steps, seeds=seeds, simulate=simulate, every=every,
-                    progress=progress, callback=callback, log=log,
+                    world=self.world,
+                    spaces=self.spaces,
+                    method=self.method,
+                    reward=self._reward,
+                    seed=self.seed,
+                    account=self._account,
+                    steps=steps,
+                    seeds=seeds,
+                    simulate=simulate,
+                    every=every,
+                    progress=progress,
+                    callback=callback,
+                    log=log,
                 )
-            )  # fmt: skip
+            )
             return self
         finally:
             self._training.release()
@@ -220,7 +253,7 @@ class Agent(Receipted):
         return self._certificate
 
     @property
-    def released(self) -> Any:
+    def released(self) -> Released:
         """What was released: a pytree of arrays with a leading axis, one entry per run."""
         return self._missing() if self._released is None else self._released
 
@@ -247,14 +280,18 @@ class Agent(Receipted):
             raise InvalidInput(f"These are {self._draws} simulated releases: name the member, 0 to {self.members - 1}.")
         chosen = slice(None) if member is None else slice(self._member(member), member + 1)
         released = jax.tree.map(lambda leaf: leaf[chosen], self.released)
-        asked = np.atleast_2d(points).astype(np.float32)
+        asked = jnp.asarray(np.atleast_2d(points), jnp.float32)
         values = np.asarray(values_of_runs(self.method.core(), released, asked)).mean(axis=0)
         return values if points.ndim == 2 else values[0]
 
     def predict(
-        self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True,
+        self,
+        observation: object,
+        state: None = None,
+        episode_start: None = None,
+        deterministic: bool = True,
         member: int | None = None,
-    ) -> tuple[Int[np.ndarray, "..."], None]:  # fmt: skip
+    ) -> tuple[Int[np.ndarray, "..."], None]:
         """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
         return np.asarray(self.q_values(observation, member).argmax(axis=-1)), None
 
@@ -301,7 +338,7 @@ class Agent(Receipted):
         """
         network = open_release(path).function
         if not isinstance(network, PrivateNetwork) or network.training is None:
-            raise InvalidInput(f"{str(path)!r} is a release, but not of an agent that was ")
+            raise InvalidInput(f"{str(path)!r} is a release, but not of an agent that was saved.")
         check_form(network.training["settings"], network)
         method = method_from(network.training["settings"])
         if network.output != method.output:
@@ -327,7 +364,7 @@ class Agent(Receipted):
             raise InvalidInput(f"member must lie between 0 and {self.members - 1}, not {member!r}.")
         return member
 
-    def _missing(self) -> Any:
+    def _missing(self) -> NoReturn:
         raise NotTrained("This agent has not been trained: call learn first.")
 
 
@@ -335,7 +372,7 @@ class _Answers(eqx.Module):
     """What one run released, at many states."""
 
     method: Method = eqx.field(static=True)
-    released: Any
+    released: Released
 
     def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
         return jax.vmap(self.method.values, in_axes=(None, 0))(self.released, states)
@@ -365,7 +402,7 @@ def find_name(world: str | None) -> str:
     return world
 
 
-def method_from(settings: Mapping[str, Any]) -> Method:
+def method_from(settings: Mapping[str, object]) -> Method:
     """A method of these hyper-parameters, without budget or data: enough to answer with."""
     name = settings.get("method")
     from quietq.paper.methods import METHODS  # which hold the agents that this module belongs to
@@ -383,10 +420,10 @@ def method_from(settings: Mapping[str, Any]) -> Method:
     except InvalidInput:
         raise
     except Exception as error:  # of whatever kind: a setting that nobody thought of may fail anywhere
-        raise InvalidInput("The file's settings are not those of an agent that was ") from error
+        raise InvalidInput("The file's settings are not those of an agent that was saved.") from error
 
 
-def check_form(settings: Mapping[str, Any], network: PrivateNetwork) -> None:
+def check_form(settings: Mapping[str, object], network: PrivateNetwork) -> None:
     """Settings that speak of the network must be its own; before anything is built by them."""
     widths = [weights.shape[1] for weights in network.weights[:-1]]
     for name, found in (("network", network.form), ("widths", widths if network.form == "mlp" else None)):

@@ -9,7 +9,7 @@ that is no number counts as 0, and what is too large for float32, or infinite, i
 clips as any other. So rewards that are near stay near.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,15 +24,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from quietq.noise import Box
 from quietq.noise.own_values import coarse_type
 from quietq.paper.agents.jax_world import as_single
-from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Noise, State, Transition
-from quietq.paper.agents.training import Event, Result, Runs, Training
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Noise, Released, State, Transition
+from quietq.paper.agents.training import Event, Report, Result, Runs, Training
 from quietq.privacy import InvalidInput
 from quietq.worlds import World
 
 Environment = gymnasium.Env | VectorEnv
-Reading = Callable[[Any, tuple[int, ...]], np.ndarray]
+Reading = Callable[[object, tuple[int, ...]], np.ndarray]
 """From what an environment gave to an array of that shape in float32."""
-LONGEST_EPISODE = 1000  # taken where an environment does not say how long its episodes are
+Rows = Generator[Any, np.ndarray, None]
+"""Takes one action per copy, and gives the first observation, then transitions, observations and which are new."""
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -49,11 +50,12 @@ def spaces_of_env(env: Environment) -> EnvironmentSpaces:
     if not isinstance(actions, Discrete):
         raise InvalidInput(f"env must have a Discrete action space, not {actions}.")
     ends = (tuple(float(end) for end in side) for side in (observations.low, observations.high))
-    own = getattr(getattr(env.unwrapped, "world", None), "steps", LONGEST_EPISODE)
+    # 1000 is for environments that do not say how long their episodes are.
+    own = getattr(getattr(env.unwrapped, "world", None), "steps", 1000)
     return EnvironmentSpaces(Box(*ends), int(actions.n), int(getattr(env.spec, "max_episode_steps", None) or own))
 
 
-def _observed(values: Any, spaces: EnvironmentSpaces) -> np.ndarray:
+def _observed(values: object, spaces: EnvironmentSpaces) -> np.ndarray:
     """States, one row per copy. They are public: a refusal may look at them."""
     observation, dimension = read_as_given(values, ()), spaces.box.dimension
     if observation.ndim != 2 or observation.shape[1] != dimension:
@@ -66,11 +68,11 @@ def _observed(values: Any, spaces: EnvironmentSpaces) -> np.ndarray:
     return observation
 
 
-def read_as_given(given: Any, shape: tuple[int, ...]) -> np.ndarray:
+def read_as_given(given: object, shape: tuple[int, ...]) -> np.ndarray:
     return np.array(given, np.float32)  # a copy: environments may reuse theirs
 
 
-def read_rewards(given: Any, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+def read_rewards(given: object, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
     """The rewards of a step in float32; refused unless there is one number per copy, of a type that is exact enough.
 
     >>> read_rewards([0.5, float("nan"), 10**400], (3,)).tolist()
@@ -107,12 +109,12 @@ def _number(item: Any) -> float:
         return np.inf if item > 0 else -np.inf
 
 
-def rows_of(env: Environment, seed: int | None, read: Reading = read_as_given) -> Any:
-    """A generator that takes one action per copy and gives the transitions, the observations, and which are new."""
+def rows_of(env: Environment, seed: int | None, read: Reading = read_as_given) -> Rows:
+    """The steps of an environment, or of all copies of a vector environment."""
     return _rows_of_copies(env, seed, read) if isinstance(env, VectorEnv) else _rows_of_one(env, seed, read)
 
 
-def _rows_of_one(env: gymnasium.Env, seed: int | None, read: Reading) -> Any:
+def _rows_of_one(env: gymnasium.Env, seed: int | None, read: Reading) -> Rows:
     lowest, spaces = int(env.action_space.start), spaces_of_env(env)  # pyright: ignore[reportAttributeAccessIssue]
     before = _observed([env.reset(seed=seed)[0]], spaces)
     action = yield before
@@ -126,7 +128,7 @@ def _rows_of_one(env: gymnasium.Env, seed: int | None, read: Reading) -> Any:
         before = observation
 
 
-def _rows_of_copies(env: VectorEnv, seed: int | None, read: Reading) -> Any:
+def _rows_of_copies(env: VectorEnv, seed: int | None, read: Reading) -> Rows:
     """The copies of a vector environment, in any of its modes of resetting.
 
     Where a copy's step only resets it (NEXT_STEP), there is no transition to see: the one before it is seen once more.
@@ -154,7 +156,7 @@ def _rows_of_copies(env: VectorEnv, seed: int | None, read: Reading) -> Any:
         resetting = over if mode == AutoresetMode.NEXT_STEP else resetting
 
 
-def _where(condition: np.ndarray, yes: Any, no: Any) -> Any:
+def _where(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
     return np.where(condition.reshape(-1, *[1] * (no.ndim - 1)), yes, no)
 
 
@@ -184,7 +186,7 @@ def run(training: Training) -> Result:
     return Result(released, seen, results[-1].steps)
 
 
-def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, report: Any) -> Result:
+def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, report: Report) -> Result:
     """One run; what it released has no leading axis."""
     gained, over, steps, now, every = [], [], training.steps, None, training.piece()
     seen = lambda: (np.stack(gained, axis=1), np.stack(over, axis=1))  # noqa: E731
@@ -238,7 +240,7 @@ def rehearse(method: Method, env: Environment, one: Runs, seed: int) -> None:
     jax.eval_shape(method.finish, learner, one.noise)
 
 
-def _rows(method: Method, env: Environment, one: Runs, seed: int | None) -> Any:
+def _rows(method: Method, env: Environment, one: Runs, seed: int | None) -> Rows:
     """The environment's own rewards are not read strictly where others take their place."""
     return rows_of(env, seed, read_rewards if method.spends and one.reward is None else read_as_given)
 
@@ -249,7 +251,7 @@ def _init(method: Method, spaces: EnvironmentSpaces, copies: int, key: PRNGKeyAr
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _release(method: Method, last: bool, learner: State, noise: Noise) -> Any:
+def _release(method: Method, last: bool, learner: State, noise: Noise) -> Released:
     return (method.finish if last else method.current)(learner, noise)
 
 

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import eval_jaxpr
+from jax.typing import ArrayLike
 
 from quietq.noise.box import Box
 from quietq.privacy.errors import InvalidInput
@@ -68,7 +69,7 @@ class JaxReward(eqx.Module):
     by_action: eqx.AbstractVar[bool]
     """With one output per action, it is a function of the state before and of the action; else of the state after."""
 
-    def __call__(self, before: Any, action: Any, after: Any) -> Array:
+    def __call__(self, before: Array, action: Array, after: Array) -> Array:
         return self.at(before)[action] if self.by_action else self.at(after)
 
     @abstractmethod
@@ -90,7 +91,7 @@ class ReleasedReward(JaxReward):
     rule: str = eqx.field(static=True)
     by_action: bool = eqx.field(static=True)
 
-    def __init__(self, rule: str, values: Sequence[Any], box: Box) -> None:
+    def __init__(self, rule: str, values: Sequence[np.ndarray], box: Box) -> None:
         self.values = tuple(jnp.asarray(one, jnp.float32) for one in values)
         self.low, self.width = (jnp.asarray(one, jnp.float32) for one in (box.low, box.width))
         self.rule = rule
@@ -144,7 +145,7 @@ class WorldReward(JaxReward):
     world: World = eqx.field(static=True)
     by_action: bool = eqx.field(static=True)
 
-    def __init__(self, world: World, scale: Any = 1.0, shift: Any = 0.0) -> None:
+    def __init__(self, world: World, scale: ArrayLike = 1.0, shift: ArrayLike = 0.0) -> None:
         self.world, self.by_action = world, False
         self.scale, self.shift = (jnp.asarray(one, jnp.float32) for one in (scale, shift))
 
@@ -202,7 +203,7 @@ def stack(rewards: Sequence[JaxReward]) -> JaxReward:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rewards)
 
 
-def as_single(reward: Any) -> Array:
+def as_single(reward: ArrayLike) -> Array:
     """A reward in float32; refused if it was computed in a type that rounds more, which no noise would cover."""
     kind = jnp.result_type(reward)
     coarse = jnp.issubdtype(kind, jnp.floating) and jnp.finfo(kind).bits < jnp.finfo(jnp.float32).bits

@@ -46,12 +46,7 @@ from quietq.privacy.checks import count, instance, not_negative, numbers, positi
 from quietq.worlds import World
 from quietq.worlds.planning import MOST_ON_A_GRID, after, corners_of
 
-POINTS = {1: 65, 2: 13}  # a coordinate, unless told otherwise: odd, so that there is one in the middle of the box
-MOST_POINTS = {1: 257, 2: 21}
-LEAST_POINTS = 5
-_TIE = 1e-9  # values that differ by less, relative to their range, are alike
 _STARTS = 64
-_ROUNDS = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +73,7 @@ class Discretised:
     def best_values(self, rewards: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
         table = self.tabular(rewards, gamma)
         q, policy, here = table.rewards, table.rewards.argmax(axis=1), np.arange(len(self.states))
-        for _ in range(_ROUNDS):
+        for _ in range(1000):
             q = table.q(table.evaluate(policy))
             gain = q.max(axis=1) - q[here, policy]
             if (gain <= 1e-12 * max(1.0, np.abs(q).max())).all():  # rounding must not turn it round and round
@@ -122,8 +117,9 @@ def discretise(world: World, points: int | None = None) -> Discretised:
             f"Rewards are reconstructed on a grid, which is for at most {MOST_ON_A_GRID} coordinates, but the "
             f"{world.name} has {box.dimension}."
         )
-    most = MOST_POINTS[box.dimension]
-    points = POINTS[box.dimension] if points is None else count("points", points, LEAST_POINTS, most)
+    most = {1: 257, 2: 21}[box.dimension]
+    # An odd number of points a coordinate, so that there is one in the middle of the box.
+    points = {1: 65, 2: 13}[box.dimension] if points is None else count("points", points, 5, most)
     axis = np.linspace(0, 1, points)
     mesh = np.stack(np.meshgrid(*[axis] * box.dimension, indexing="ij"), axis=-1).reshape(-1, box.dimension)
     states = mesh * np.subtract(box.high, box.low) + box.low
@@ -142,16 +138,12 @@ def discretise(world: World, points: int | None = None) -> Discretised:
 def best_actions(values: np.ndarray) -> Bool[np.ndarray, "n m"]:
     """Which actions are best at each state, by their values (n, m); several where they are alike but for rounding."""
     gap = values.max(axis=1, keepdims=True) - values
-    return gap <= _TIE * max(float(np.ptp(values)), np.finfo(np.float64).tiny)
+    # Values that differ by no more than rounding, relative to their range, are alike.
+    return gap <= 1e-9 * max(float(np.ptp(values)), np.finfo(np.float64).tiny)
 
 
 def mixed(best: np.ndarray) -> Float[np.ndarray, "n m"]:
     return best / best.sum(axis=1, keepdims=True)
-
-
-_CHARGES = np.logspace(-12, 8, 81)
-"""What is tried, relative to the scale of the equations; with the last, nothing but a constant is left."""
-_TOO_STEEP = 1.01  # slopes that exceed the declared one by less are rounding
 
 
 class Inversion(NamedTuple):
@@ -170,11 +162,13 @@ def invert(grid: Discretised, values: np.ndarray, gamma: float, steepest: float 
     `steepest` is the most that the reward is known to change between neighbouring points, if anything is.
     """
     expected = implied_rewards(grid, values, gamma)
-    most = np.inf if steepest is None else _TOO_STEEP * not_negative("steepest", steepest)
+    # Slopes that exceed the declared one by less than a hundredth are rounding.
+    most = np.inf if steepest is None else 1.01 * not_negative("steepest", steepest)
     equations, goal = grid.transitions.reshape(expected.size, -1), expected.ravel()
     normal, steep, right = equations.T @ equations, grid.slopes.T @ grid.slopes, equations.T @ goal
     least, rewards = np.inf, np.full(len(normal), goal.mean())
-    for tried in _CHARGES * np.trace(normal) / np.trace(steep):
+    # Charges relative to the scale of the equations; with the last, nothing but a constant is left.
+    for tried in np.logspace(-12, 8, 81) * np.trace(normal) / np.trace(steep):
         inverse = np.linalg.inv(normal + tried * steep)
         found = inverse @ right
         freedom = expected.size - np.trace(inverse @ normal)
@@ -184,20 +178,19 @@ def invert(grid: Discretised, values: np.ndarray, gamma: float, steepest: float 
     return Inversion(rewards, float(np.sqrt(np.square(equations @ rewards - goal).mean())))
 
 
-SIZE = 0.5
-"""Small against what a point of reward can add to the lead; from about 10 on nothing but 0 is left in our worlds."""
 WRONG = 2.0  # what Ng & Russell charge for a state in which the policy is not the best
 
 
 def inverse_rl(
-    grid: Discretised, best: np.ndarray, gamma: float, *, size: float = SIZE, wrong: float | None = None
+    grid: Discretised, best: np.ndarray, gamma: float, *, size: float = 0.5, wrong: float | None = None
 ) -> Float[np.ndarray, " n"]:
     """A reward that makes a policy optimal; up to scale and shift. Zero if no other is worth its size.
 
     `best` says which actions the policy takes for best at each state, (n, m). Where there are several, all of them have
     to be, and the state adds to the lead only if some action is left out. `wrong` is for policies that are not quite
     optimal for any reward, such as noised ones: the policy need not be optimal, but a lead below zero counts so many
-    times.
+    times. `size`, the charge for the sum of |r|, is small against what a point of reward can add to the lead; from
+    about 10 on nothing but 0 is left in our worlds.
     """
     from scipy.optimize import linprog  # slow to import
 
@@ -235,11 +228,6 @@ def inverse_rl(
     return np.asarray(found.x[:n])
 
 
-KNOTS = {1: 17, 2: 7}  # of the hat functions that features are, a coordinate
-ROUNDS = 30
-CLOSE = 1e-3  # a margin below this part of the first is taken for none
-
-
 class Apprentice(NamedTuple):
     weights: Float[np.ndarray, " features"]
     """Of the features, those whose best policy came nearest to the released one; up to scale and shift."""
@@ -250,15 +238,21 @@ class Apprentice(NamedTuple):
 
 
 def apprenticeship(
-    grid: Discretised, policy: np.ndarray, gamma: float, *, knots: int | None = None, rounds: int = ROUNDS,
-    close: float = CLOSE,
-) -> Apprentice:  # fmt: skip
+    grid: Discretised,
+    policy: np.ndarray,
+    gamma: float,
+    *,
+    knots: int | None = None,
+    rounds: int = 30,
+    close: float = 1e-3,
+) -> Apprentice:
     """Weights of hat functions for which a policy, the chances of actions at each state (n, m), is the best."""
     n, m = grid.transitions.shape[:2]
     policy, gamma = np.asarray(policy, dtype=np.float64), probability("gamma", gamma)
     if policy.shape != (n, m) or not ((policy >= 0).all() and np.allclose(policy.sum(axis=1), 1)):
         raise InvalidInput(f"policy must give {m} probabilities for each of {n} states.")
-    default = min(KNOTS[grid.world.box.dimension], grid.points)
+    # Features are hat functions, so many a coordinate.
+    default = min({1: 17, 2: 7}[grid.world.box.dimension], grid.points)
     features = grid.hats(default if knots is None else count("knots", knots, 2, grid.points))
     rounds, close = count("rounds", rounds), positive("close", close)
     goal = grid.visits(policy, gamma) @ features

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
@@ -34,7 +34,7 @@ from quietq.noise import Box, SeededEntropy
 from quietq.paper import Published
 from quietq.paper.agents import InLoopMethod, Method, trainer
 from quietq.paper.agents.jax_world import JaxReward, as_jax, stack
-from quietq.paper.agents.method import EnvironmentSpaces, values_of_runs
+from quietq.paper.agents.method import EnvironmentSpaces, Released, values_of_runs
 from quietq.paper.agents.trainer import spaces_of
 from quietq.privacy import Budget, InvalidInput, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import count, one_of
@@ -50,7 +50,7 @@ class PairReward(JaxReward):
     pair: Pair = eqx.field(static=True)
     by_action: bool = eqx.field(static=True)
 
-    def __init__(self, pair: Pair, side: Any) -> None:
+    def __init__(self, pair: Pair, side: int) -> None:
         self.side, self.pair, self.by_action = jnp.asarray(side, jnp.float32), pair, False
 
     def at(self, state: Array) -> Array:
@@ -98,7 +98,7 @@ class View:
         sides = [np.linspace(low, high, self.queries) for low, high in zip(box.low, box.high, strict=True)]
         return np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, box.dimension)
 
-    def seen(self, method: Method, released: Any, box: Box) -> Float[np.ndarray, "runs numbers"]:
+    def seen(self, method: Method, released: Released, box: Box) -> Float[np.ndarray, "runs numbers"]:
         """What is seen of each run's release, a row a run."""
         values = np.asarray(values_of_runs(method, released, jnp.asarray(self.states(box), jnp.float32)))
         if self.kind == "policy":
@@ -209,10 +209,15 @@ class Trainings:
         further = {name: repr(getattr(self.method, name, None)) for name in ("relation", "budget")}
         settings = self.method.settings() | further | {"kind": f"{kind.__module__}.{kind.__qualname__}"}
         return {
-            "settings": settings, "pair": repr(self.pair), "view": repr(self.view), "steps": self.steps,
-            "seed": self.seed, "batch": BATCH, "private": repr(self.private),
+            "settings": settings,
+            "pair": repr(self.pair),
+            "view": repr(self.view),
+            "steps": self.steps,
+            "seed": self.seed,
+            "batch": BATCH,
+            "private": repr(self.private),
             "public_walk": self.public_walk,
-        }  # fmt: skip
+        }
 
     def kept(self, runs: int, folder: Path) -> bool:
         """Whether so many runs a world are in the audits' folder, so that they need not be trained."""
@@ -277,11 +282,21 @@ ScoreKind = Literal["mean", "learned"]
 
 
 def audit_training(
-    method: Method, world: World, runs: int = 1000, *, move: str = "shift", view: View | None = None,
-    score: ScoreKind | None = None, steps: int = 5000, seed: int = 0, confidence: float = 0.95,
-    folder: Path | None = None, private: Privatising | None = None, public_walk: bool | None = None,
+    method: Method,
+    world: World,
+    runs: int = 1000,
+    *,
+    move: str = "shift",
+    view: View | None = None,
+    score: ScoreKind | None = None,
+    steps: int = 5000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    folder: Path | None = None,
+    private: Privatising | None = None,
+    public_walk: bool | None = None,
     progress: Progress | None = None,
-) -> Finding:  # fmt: skip
+) -> Finding:
     """Trains `runs` times under the world's reward and as often under its neighbour, and tells them apart if it can.
 
     The score is the mean of all values seen where r' is r shifted, which raises them all, and else one that is learned.

@@ -241,8 +241,9 @@ SLACK = 1 + 1e-6
 """This much more noise covers the rounding errors of the bound and of the weights."""
 ONE_EACH = (Assumption("Each person gave one trajectory.", False),)
 ONE_COUNTED = (
-    Assumption("Of each person's sessions one episode counted, all of whose rows had met in one place.", True), NAMED,
-)  # fmt: skip
+    Assumption("Of each person's sessions one episode counted, all of whose rows had met in one place.", True),
+    NAMED,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,9 +349,12 @@ class Evaluation:
 
     @shows_nothing
     def release(
-        self, trajectories: Sequence[Trajectory] | Sessions, *, account: Account | None = None,
+        self,
+        trajectories: Sequence[Trajectory] | Sessions,
+        *,
+        account: Account | None = None,
         simulate: int | None = None,
-    ) -> ReleasedValue:  # fmt: skip
+    ) -> ReleasedValue:
         """The value function, noised once: each call is a release of its own and spends the budget again.
 
         Of Sessions, which are released once unless there is an account, one episode of each person counts.
@@ -463,7 +467,6 @@ class Evaluation:
 
 CELLS = (2, 3, 4)
 """Of the position, by reading; twice as many with the action."""
-LARGEST_REWARD = 0.5
 EXPLORE = 0.05
 
 
@@ -476,7 +479,7 @@ def walk_by_evaluation(budget: Budget, steps: int, seed: int, cells: int) -> Flo
     generator = np.random.default_rng([seed, 0])
     first = steps // WALK.steps // 2 * WALK.steps
     states, actions, rewards = _walk(first, generator, lambda state: int(generator.random() < 0.5))
-    relation = Trajectories(count=first, largest_reward=LARGEST_REWARD, horizon=1)
+    relation = Trajectories(count=first, largest_reward=0.5, horizon=1)
     numbered = Cells(cells * WALK.actions, partial(cell, cells=cells))
     evaluation = Evaluation(budget=budget, relation=relation, gamma=0.0, cells=numbered)
     data = [([pair], [reward]) for pair, reward in zip(np.stack([states, actions], axis=1), rewards, strict=True)]
