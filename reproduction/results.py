@@ -20,7 +20,6 @@ from reproduction.experiment import Claim, Row, Tables, Task
 
 CODE = ("privacy", "noise", "feedback", "released", "mechanisms", "worlds", "audit", "paper")
 """The rooms of quietq that rows can depend on, beside this folder."""
-STANDS_ON = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def code() -> str:
 @functools.cache
 def versions() -> dict[str, str]:
     here = {"python": platform.python_version(), "machine": platform.machine()}
-    return here | {package: version(package) for package in STANDS_ON}
+    return here | {package: version(package) for package in ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")}
 
 
 def _plain(task: Task) -> Any:

@@ -1,7 +1,7 @@
 """Learners on private rewards of the walk: actor-critic, replay, exploration. All of it is post-processing.
 
-On a private reward replay is free, because rewards were released before. `gradient` looks at true rewards in each of its
-rounds, and every look pays again: N rounds under one budget need noise of sqrt(N)/mu in units of a round's own
+On a private reward replay is free, because rewards were released before. `gradient` looks at true rewards in each of
+its rounds, and every look pays again: N rounds under one budget need noise of sqrt(N)/mu in units of a round's own
 sensitivity.
 """
 
@@ -34,7 +34,6 @@ SHARES = (0.0, 0.05, 0.3, 1.0)
 KEPT = (10_000, 128)
 """Transitions to learn from: all of them, or no more than a batch."""
 CHANGE = "change of the policy by r + 1"
-BY_INPUT = "values released by input"
 
 
 def budget() -> qq.Budget:
@@ -117,7 +116,7 @@ def measure_values(people: tuple[int, ...], draws: int, steps: int = STEPS) -> l
         before += agent.evaluate().scores or []
         sources += [ReleasedValues.of(agent, member) for member in range(agent.members)]
     after = paper.Agent(WALK, paper.ActorCritic(sources), seed=SEED).learn(steps).evaluate().scores
-    found = {BY_INPUT: before, "actor-critic on these values": after}
+    found = {"values released by input": before, "actor-critic on these values": after}
     return [one for setting, scores in found.items() for one in score_rows(ACTOR_CRITIC, setting, scores, people)]
 
 
@@ -131,7 +130,7 @@ def measure_promises(people: int) -> list[Row]:
 
     private = qq.privatise(walk_reward, budget(), relation=relation, noise="path")
     noised = paper.InputNoise(relation=relation, budget=budget()).certificate(spaces, STEPS)
-    sources = {"private reward": private, BY_INPUT: _any_values(noised)}
+    sources = {"private reward": private, "values released by input": _any_values(noised)}
     for name, source in sources.items():
         covers = certificate(paper.ActorCritic(source))
         for whose, promise in (("source", source.certificate), ("policy", covers)):
