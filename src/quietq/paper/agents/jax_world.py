@@ -69,7 +69,7 @@ class JaxReward(eqx.Module):
     by_action: eqx.AbstractVar[bool]
     """With one output per action, it is a function of the state before and of the action; else of the state after."""
 
-    def __call__(self, before: Array, action: Array, after: Array) -> Array:
+    def __call__(self, before: Array, action: Array | int, after: Array) -> Array:
         return self.at(before)[action] if self.by_action else self.at(after)
 
     @abstractmethod
