@@ -17,7 +17,7 @@ from quietq import paper
 from quietq.noise.entropy import SeededEntropy
 from quietq.paper.agents import Method, trainer
 from quietq.paper.agents.gymnasium_loop import loop
-from quietq.paper.agents.jax_rewards import WorldReward, as_jax, stack
+from quietq.paper.agents.jax_world import WorldReward, as_jax, stack
 from quietq.worlds import WALK, walk_reward
 
 LEVELS, SEEDS, STEPS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), 10, 5000

@@ -31,7 +31,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("what", nargs="?", default="all", choices=PARTS, help="a figure, the claims, or all (default)")
     parser.add_argument("--out", type=Path, help="folder for tables, pictures and report.html; default runs/paper/WHAT")
     parser.add_argument("--quick", action="store_true", help="less of everything, in two minutes: numbers are rough")
-    parser.add_argument("--engine", choices=("local", "ray"), default="local", help="ray: at RAY_ADDRESS, else here")
     parser.add_argument("--no-cache", action="store_true", help="keep nothing, and use nothing that was kept")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     return parser.parse_args(arguments)
@@ -57,7 +56,7 @@ def reproduce(asked: argparse.Namespace) -> None:
         os.environ["QUIETQ_CACHE"] = ""
     with bar(asked.what) as progress:
         tasks = [task for experiment in chosen for task in experiment.tasks(asked.quick)]
-        tables = tables_of(carry_out(tasks, Cache.usual(), asked.engine, progress))
+        tables = tables_of(carry_out(tasks, Cache.usual(), progress))
         for experiment in chosen:
             tables |= experiment.derive(tables)
     claims = [claim for experiment in chosen for claim in experiment.claims(tables)]

@@ -1,28 +1,19 @@
-"""Doing many tasks: on the cores of this machine, or on a Ray cluster; what was done before comes from the cache."""
+"""Doing many tasks on the cores of this machine; what was done before comes from the cache."""
 
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import nullcontext
-from pathlib import Path
-from typing import Any, Literal
 
 from quietq.paper.agents.trainer import on_one_core
-from quietq.privacy.errors import MissingExtra
 from reproduction.experiment import Row, Task
 from reproduction.results import Cache
 
-Engine = Literal["local", "ray"]
 Progress = Callable[[int, int, str], None]
 """Hears how many tasks of how many are done, and what was done last."""
-RETRIES = 20
-"""Ray workers that may die on one task before it is given up."""
 
 
-def carry_out(
-    tasks: Sequence[Task], cache: Cache, engine: Engine = "local", progress: Progress | None = None
-) -> dict[Task, list[Row]]:
+def carry_out(tasks: Sequence[Task], cache: Cache, progress: Progress | None = None) -> dict[Task, list[Row]]:
     """The rows of every task, in the tasks' order. Each is kept as soon as it is there, so nothing is done twice."""
     wanted = list(dict.fromkeys(tasks))
     found = {task: rows for task in wanted if (rows := cache.get(task)) is not None}
@@ -32,7 +23,7 @@ def carry_out(
     left.sort(key=lambda task: firsts[task.program] is not task)
     tell = progress or (lambda done, total, title: None)
     tell(len(found), len(wanted), "")
-    for task, rows in (_local if engine == "local" else _on_ray)(left) if left else ():
+    for task, rows in _on_cores(left):
         try:
             cache.put(task, rows)
         except OSError as error:  # a full disk, say: what was found is still worth having
@@ -47,7 +38,7 @@ def do(task: Task) -> list[Row]:
         return task.rows()
 
 
-def _local(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
+def _on_cores(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
     """A thread a core: XLA and NumPy leave Python's lock while they work.
 
     After an error nothing more is begun, but what is under way is finished and given before the error is raised.
@@ -71,31 +62,3 @@ def _local(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
             raise failed
     finally:  # after Ctrl-C: what has not begun is not begun
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _on_ray(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
-    """A core each, wherever one is free; a worker that dies has its task done again elsewhere.
-
-    Ray is the one that is initialised, or at RAY_ADDRESS, or else one here. Workers need quietq installed, in the same
-    version; this folder is sent to them. They send rows back, so nothing but the cluster has to be shared.
-    """
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtra.of("ray", "The Ray engine needs Ray") from error
-    from quietq.feedback.own_ray import ray_session
-
-    running, sent = dict[Any, Task](), {"py_modules": [str(Path(__file__).parent)]}
-    with nullcontext() if ray.is_initialized() else ray_session(runtime_env=sent):
-        try:
-            remote = ray.remote(num_cpus=1, max_retries=RETRIES)(do)
-            running |= {remote.remote(task): task for task in tasks if not task.at_home}
-            for task in tasks:
-                if task.at_home:
-                    yield task, do(task)
-            while running:
-                for reference in ray.wait(list(running), num_returns=1)[0]:
-                    yield running.pop(reference), ray.get(reference)
-        finally:  # after an error or Ctrl-C nobody waits for the others
-            for reference in running:
-                ray.cancel(reference)

@@ -31,8 +31,6 @@ class Task:
     settings: tuple[tuple[str, Any], ...]
     program: str
     """What it compiles, by any name: tasks of one program follow its first one, so that it is compiled once."""
-    at_home: bool
-    """Whether it uses files of this machine, and so is not sent to another."""
 
     def rows(self) -> list[Row]:
         return self.measure(**dict(self.settings))
@@ -41,14 +39,12 @@ class Task:
         return {"task": f"{self.measure.__module__}.{self.measure.__qualname__}", "settings": dict(self.settings)}
 
 
-def task(
-    table: str, title: str, measure: Callable[..., list[Row]], program: str = "", at_home: bool = False, **settings: Any
-) -> Task:
+def task(table: str, title: str, measure: Callable[..., list[Row]], program: str = "", **settings: Any) -> Task:
     """With the function's own defaults among the settings."""
     called = signature(measure).bind(**settings)
     called.apply_defaults()
     program = program or f"{measure.__module__}.{measure.__qualname__}"
-    return Task(table, title, measure, tuple(called.arguments.items()), program, at_home)
+    return Task(table, title, measure, tuple(called.arguments.items()), program)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from reproduction.experiment import Experiment, Tables
 from reproduction.figures.curves import chance
 
 PROMISE = Budget(0.9, 1e-4)
-HEADINGS = ("claim", "printed in the paper", "measured", "shown by", "verdict")
 
 
 def draw(experiments: Sequence[Experiment], tables: Tables, folder: Path) -> list[Path]:
@@ -38,7 +37,11 @@ def write_report(experiments: Sequence[Experiment], tables: Tables, folder: Path
             for stem, caption in said["captions"].items()
         ]
         rows = [(c.name, c.printed, c.measured, c.shown_by, c.verdict) for c in one.claims(tables)]
-        claims = Table(HEADINGS, rows, strong=frozenset({"fails", "in part"}))
+        claims = Table(
+            ("claim", "printed in the paper", "measured", "shown by", "verdict"),
+            rows,
+            strong=frozenset({"fails", "in part"}),
+        )
         again = Listing(f"python -m reproduction {one.name}{' --quick' if quick else ''} --out {folder}")
         sections.append(Section(said["title"], [*said["words"], *pictures, *one.after(tables), claims, again]))
     sections.append(Section("How this was made", [words["end"].format(version=quietq.__version__)]))

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import quietq
-from quietq.paper.attacks.runs import cache_folder
+from quietq.paper.attacks.on_trainings import cache_folder
 from quietq.version import hash_of_code
 from reproduction.experiment import Claim, Row, Tables, Task
 
 CODE = ("privacy", "noise", "feedback", "released", "mechanisms", "worlds", "audit", "paper")
 """The rooms of quietq that rows can depend on, beside this folder."""
-STANDS_ON = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def code() -> str:
 @functools.cache
 def versions() -> dict[str, str]:
     here = {"python": platform.python_version(), "machine": platform.machine()}
-    return here | {package: version(package) for package in STANDS_ON}
+    return here | {package: version(package) for package in ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")}
 
 
 def _plain(task: Task) -> Any:

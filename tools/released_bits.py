@@ -74,7 +74,6 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("reproduction.claims.sampler", "sampler.dense sampler.measure"),
     ("reproduction.claims.spaces", "spaces.measure spaces.movement"),
     ("reproduction.claims.utility", "utility.measure utility.measure_programs"),
-    ("reproduction.comparison.audit", "audit.measure_draws"),
     ("reproduction.comparison.scores", "scores.measure scores.measure_caps"),
     ("reproduction.extensions.kernels", "kernels.measure_covariance kernels.measure_dimension kernels.measure_releases "
                                  "kernels.measure_terms"),
@@ -1090,7 +1089,6 @@ def finite_worlds() -> Any:
     "comparison, value": ("scores.measure", {"world": "walk", "method": "value", "noise": None, "people": 40,
                                              "draws": 2, "steps": 3000}),
     "comparison, caps": ("scores.measure_caps", {"world": "walk", "people": (10, 40)}),
-    "comparison, audit": ("audit.measure_draws", {"noise": "knots", "people": 50, "runs": 60}),
     "extensions, learning": ("learners.measure_learning", {"stated": (("a", "b"),), "learner": "actor-critic",
                              "people": (100,), "draws": 2, "steps": 250, "network": "splines", "batch": 125}),
     "extensions, gradient": ("learners.measure_gradient", {"people": 50, "draws": 0, "train_every": 25}),

@@ -23,27 +23,29 @@ from reproduction.experiment import Decision, Row, decide
 STEPS, BATCH, ROUNDS = 5000, 64, 78
 RATE, GAMMA = 3e-4, 0.999
 BUDGET = Budget(0.9, 1e-4)
-CHANGE, VARIANCE_RATIO, WRONG = "change of the loss", "variance over sigma^2", "error of the rewards"
-RETURNED_NOISE, LARGEST = "largest noise in what is returned", "largest TD error"
+
+RETURNED_NOISE = "largest noise in what is returned"
 
 
 HIDDEN = says("Theorem 5, proof: rounds compose")(
     lambda found: decide(found.most("mu") <= found.one("mu", "claimed") * 1.001)
 )
-KEPT = says("Utility analysis: J = 1")(lambda found: decide(found.one(WRONG, "J = 1") > found.one(WRONG, "J = T/B")))
+KEPT = says("Utility analysis: J = 1")(
+    lambda found: decide(found.one("error of the rewards", "J = 1") > found.one("error of the rewards", "J = T/B"))
+)
 RETURNED = says("Algorithm 1, line 24: what is returned")(lambda found: decide(found.one(RETURNED_NOISE, "text") > 0))
-ERRORS = says("Theorem 5, proof: TD errors")(at_most(2, LARGEST))
+ERRORS = says("Theorem 5, proof: TD errors")(at_most(2, "largest TD error"))
 INDEX = says("Algorithm 1, line 11: the index")(
     lambda found: decide(
         found.one("steps numbered T or more") + found.one("whole numbers given twice or left out") == 0
     )
 )
-SIGN = says("Algorithm 1, line 22: the step")(lambda found: decide(found.one(CHANGE, "as printed") < 0))
+SIGN = says("Algorithm 1, line 22: the step")(lambda found: decide(found.one("change of the loss", "as printed") < 0))
 TERMS = says("Algorithm 1, line 22: the sum")(
     lambda found: decide(found.one("terms") == BATCH and found.one("terms that do not exist yet") == 0)
 )
 VARIANCE = says("Algorithm 1, line 16: the variance")(
-    lambda found: decide(all(abs(value - 1) < 0.1 for value in found.all(VARIANCE_RATIO, "sigma d")))
+    lambda found: decide(all(abs(value - 1) < 0.1 for value in found.all("variance over sigma^2", "sigma d")))
 )
 RESET = says("Algorithm 1, line 12: noise at s_t")(at_most(0, "look-ups that find nothing"))
 
@@ -89,7 +91,7 @@ def _successive(sigma: float = 0.74, states: int = 20) -> list[Row]:
     for words, noise in (("J = 1", first), ("J = T/B", redrawn)):
         told = rewards_from_successive(before, new + noise, steps, RATE, GAMMA)
         wrong = np.abs(told.reward - reward)[told.identified].max()
-        rows.append(KEPT.row(WRONG, wrong, setting=words))
+        rows.append(KEPT.row("error of the rewards", wrong, setting=words))
     return [*rows, KEPT.row("rewards told", told.identified.sum())]
 
 
@@ -108,7 +110,7 @@ def _td_errors() -> list[Row]:
     for words, scale in SCALES.items():
         following = np.max([network(after, "relu", scale, seed) for seed in (0, 1)], axis=0)
         errors = 0.5 - np.abs(after[:, 0] - 0.5) + GAMMA * following - network(state, "relu", scale, 0)
-        rows.append(ERRORS.row(LARGEST, np.abs(errors).max(), 2, setting=words))
+        rows.append(ERRORS.row("largest TD error", np.abs(errors).max(), 2, setting=words))
     return rows
 
 
@@ -140,7 +142,7 @@ def _steps() -> list[Row]:
     moves = 1e-6 * np.eye(len(theta))
     gradient = np.array([(loss(theta + move) - loss(theta - move)) / 2e-6 for move in moves])
     return [
-        SIGN.row(CHANGE, loss(theta + side * RATE * gradient) - loss(theta), setting=words)
+        SIGN.row("change of the loss", loss(theta + side * RATE * gradient) - loss(theta), setting=words)
         for words, side in (("as printed", 1), ("sign turned", -1))
     ]
 
@@ -157,7 +159,7 @@ def _variances(paths: int) -> list[Row]:
     """The law that line 16 asks for, in the list whose other rules are right: noise of variance sigma d, not d."""
     unit = np.array([SortedPath(Exponential(1.0), entropy=SeededEntropy(i))([0.3, 0.6]) for i in range(paths)])
     return [
-        VARIANCE.row(VARIANCE_RATIO, float((size * unit).var()) / sigma**2, 1, setting=words, x=sigma)
+        VARIANCE.row("variance over sigma^2", float((size * unit).var()) / sigma**2, 1, setting=words, x=sigma)
         for sigma in (0.32, 3.0)
         for words, size in (("sigma d", math.sqrt(sigma)), ("sigma^2 d", sigma))
     ]

@@ -11,9 +11,8 @@ from quietq.noise.kernels import whiten
 from reproduction.claims.statement import Measurements, at_most, power, says
 from reproduction.experiment import Decision, Row, decide
 
-MEAN, OVER, VARIATION = "E max/sigma", "exceedance over the bound", "quadratic variation over 2 beta sigma^2"
+MEAN = "E max/sigma"
 CONSTANT = 8.68
-_BETWEEN = 0.5826  # what a grid misses of a maximum, in increments (Chernoff 1965)
 
 
 @says("Lemma 8: expected maximum of a path")
@@ -24,7 +23,9 @@ def MAXIMUM(found: Measurements) -> Decision:
     return decide(min(over) >= 1, reached=reached, low=min(over), high=max(over))
 
 
-TAIL = says("Lemma 8: tail of the maximum")(at_most(1, f"{OVER} @ sigma = 0.5", f"{OVER} @ sigma = 3"))
+TAIL = says("Lemma 8: tail of the maximum")(
+    at_most(1, "exceedance over the bound @ sigma = 0.5", "exceedance over the bound @ sigma = 3")
+)
 SUM = says("Lemma 8, proof: the constant")(at_most(CONSTANT, "the sum"))
 
 
@@ -45,7 +46,7 @@ LAST_LINE = says("Lemma 11, proof: last line")(
 @says("Lemmas 8 and 11: measures over H^1")
 def ROUGH(found: Measurements) -> Decision:
     slope = power(found.at("norm squared on a grid"))
-    return decide(slope < 0.1, slope=slope, variation=found.all(VARIATION)[-1])
+    return decide(slope < 0.1, slope=slope, variation=found.all("quadratic variation over 2 beta sigma^2")[-1])
 
 
 MATRICES = says("Claim 12: covariance matrices")(at_most(1e-9, "largest error"))
@@ -65,7 +66,8 @@ def _maxima(most: int) -> list[Row]:
             drawn = draw_grid(Exponential(beta), levels, (min(100, paths - first),), SeededEntropy(first))
             ranges.append(np.ptp(drawn, axis=0) / 2)  # by symmetry its mean is that of the maximum
         found, setting = np.concatenate(ranges), f"{paths} paths"
-        mean = float(found.mean()) + _BETWEEN * math.sqrt(2 * beta * 2.0**-levels)
+        # What a grid misses of a maximum, in increments (Chernoff 1965).
+        mean = float(found.mean()) + 0.5826 * math.sqrt(2 * beta * 2.0**-levels)
         error = float(found.std()) / math.sqrt(paths)
         rows.append(MAXIMUM.row(MEAN, mean, CONSTANT * math.sqrt(beta), setting=setting, x=beta))
         rows.append(MAXIMUM.row("its standard error", error, setting=setting, x=beta))
@@ -78,7 +80,11 @@ def _tails(paths: int, beta: float = 1e-3) -> list[Row]:
     for sigma, heights in ((0.5, (0.5, 1.0, 1.5)), (3.0, (1.0, 2.0, 4.0, 8.0))):
         for u in heights:
             share = float((sigma * unit >= CONSTANT * math.sqrt(beta) * sigma + u).mean())
-            rows.append(TAIL.row(OVER, share / math.exp(-u * u / 2), 1, setting=f"sigma = {sigma:g}", x=u))
+            rows.append(
+                TAIL.row(
+                    "exceedance over the bound", share / math.exp(-u * u / 2), 1, setting=f"sigma = {sigma:g}", x=u
+                )
+            )
     exact = float(norm.sf(CONSTANT * math.sqrt(beta) + 8.0 / 3.0)) / math.exp(-32.0)
     rows.append(TAIL.row("exact lower bound over the bound", exact, 1, setting="sigma = 3, u = 8"))
     four = draw_grid(Exponential(1.0), 8, (2, 10 * paths), SeededEntropy(6))
@@ -118,7 +124,7 @@ def _roughness(beta: float = 3.0, levels: int = 16) -> list[Row]:
         seen = path[:: 2 ** (levels - level)]
         variation = float((np.diff(seen) ** 2).sum()) / (2 * beta)
         squared = Exponential(beta).norm_on(np.linspace(0, 1, len(seen)), seen) ** 2
-        rows.append(ROUGH.row(VARIATION, variation, 0, x=len(seen)))
+        rows.append(ROUGH.row("quadratic variation over 2 beta sigma^2", variation, 0, x=len(seen)))
         rows.append(ROUGH.row("norm squared on a grid", squared, x=len(seen)))
     return rows
 

@@ -13,13 +13,11 @@ from reproduction.claims.statement import Measurements, power, says
 from reproduction.experiment import Decision, Row, decide
 
 LISTED, DENSE = "seconds for N queries: sorted list", "seconds for N queries: dense Cholesky"
-COVARIANCE = "covariance with the left"
-_STEEP = 1.3  # an exponent of N below which N log N is believed: timings are rough, and 2 is far away
 
 
 @says("Proposition 9, proof: mu_at and d_at")
 def EQUATION(found: Measurements) -> Decision:
-    apart = found.one(COVARIANCE, "printed") - found.one(COVARIANCE, "kernel")
+    apart = found.one("covariance with the left", "printed") - found.one("covariance with the left", "kernel")
     return decide(found.one("share of places with a positive variance") > 0, abs(apart) < 0.02)
 
 
@@ -32,8 +30,9 @@ BOUNDARY = says("Proposition 9, proof: beyond the known points")(
 def SPEED(found: Measurements) -> Decision:
     pairs, dense = found.at(LISTED), found.at(DENSE)
     modulo, (largest, longest) = power(modulo_log(pairs)), pairs[-1]
+    # An exponent of N below which N log N is believed: timings are rough, and 2 is far away.
     return decide(
-        modulo < _STEEP,
+        modulo < 1.3,
         power=power(pairs),
         modulo=modulo,
         fewest=pairs[0][0],
@@ -75,9 +74,9 @@ def measure(draws: int = 200_000, beta: float = 1.0) -> list[Row]:
     return [
         EQUATION.row("printed variance", variances.max(), setting="largest of 2,000 places"),
         EQUATION.row("share of places with a positive variance", np.mean(variances > 1e-12)),
-        EQUATION.row(COVARIANCE, math.exp(-0.1 * beta), setting="kernel"),
-        EQUATION.row(COVARIANCE, covariance(printed_law(beta, 0.1, 0.9)), setting="printed"),
-        EQUATION.row(COVARIANCE, covariance(right), setting="swapped back"),
+        EQUATION.row("covariance with the left", math.exp(-0.1 * beta), setting="kernel"),
+        EQUATION.row("covariance with the left", covariance(printed_law(beta, 0.1, 0.9)), setting="printed"),
+        EQUATION.row("covariance with the left", covariance(right), setting="swapped back"),
         BOUNDARY.row("covariance", math.exp(-0.3 * beta), setting="kernel"),
         BOUNDARY.row("covariance", np.mean(weight * known * known), setting="printed"),
         BOUNDARY.row("covariance", np.mean(decay * known * known), setting="decay from the nearest"),

@@ -10,27 +10,29 @@ from reproduction.experiment import Row, decide
 from reproduction.hilbert import Differentiable, inner, norm_of, piecewise_linear, section
 
 BETAS = (0.1, 1.0, 10.0, 300.0)
-RATIO = "norm squared over the bound"
+
 WIDTHS = (16, 16, 1)
 LIPSCHITZ, BATCH = 4.0, 64
 """L and B of appendix E.3."""
 ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x))}
 SCALES = {"weights as PyTorch begins": 1.0, "ten times": 10.0}
-FLAT, STEEP = "Q = -Q' = r0/(1 - gamma)", "slopes L and -L"
-REFINED, MOVEMENT = "relative change by the last refinement", "movement over the bound"
 
 
 LEMMA = says("Lemma 6: inner product and kernel")(at_most(1e-11, "largest error"))
 STEP = says("Lemma 6, proof: evaluation is bounded")(at_most(1, "f(0)^2 over 2 beta <f, f>"))
-BOUND = says("Theorem 5, proof: norm bound")(at_most(1 + 1e-12, RATIO))
+BOUND = says("Theorem 5, proof: norm bound")(at_most(1 + 1e-12, "norm squared over the bound"))
 ROOT = says("Theorem 5: C as a norm")(at_most(1, "norm over C"))
-SLOPES = says("Theorem 5, proof: slope of Q - Q'")(at_most(1, RATIO))
-ALTERNATIVE = says("After Corollary 7: alternative sensitivity")(at_most(1, f"{RATIO} @ {FLAT}", f"{RATIO} @ {STEEP}"))
-COROLLARY = says("Corollary 7: networks are in H^1")(at_most(1e-3, REFINED))
+SLOPES = says("Theorem 5, proof: slope of Q - Q'")(at_most(1, "norm squared over the bound"))
+ALTERNATIVE = says("After Corollary 7: alternative sensitivity")(
+    at_most(
+        1, "norm squared over the bound @ Q = -Q' = r0/(1 - gamma)", "norm squared over the bound @ slopes L and -L"
+    )
+)
+COROLLARY = says("Corollary 7: networks are in H^1")(at_most(1e-3, "relative change by the last refinement"))
 ARCHITECTURE = says("After Corollary 7: the Lipschitz constant")(
     lambda found: decide(found.one("steepest slope", "ten times") <= found.least("steepest slope") * 1.001)
 )
-MOVES = says("Theorem 5, proof: movement in one step")(at_most(1, MOVEMENT))
+MOVES = says("Theorem 5, proof: movement in one step")(at_most(1, "movement over the bound"))
 
 
 def below(radius: float, slope: float, turns: int = 4000) -> Differentiable:
@@ -67,14 +69,22 @@ def _balls(tries: int, slope: float = 5.0) -> list[Row]:
     for beta in BETAS:
         kernel = Exponential(beta)
         bound = 1 + beta / 2 + slope**2 / (2 * beta)
-        rows.append(BOUND.row(RATIO, norm_of(kernel, below(1.0, slope)) ** 2 / bound, 1, setting="zigzag", x=beta))
+        rows.append(
+            BOUND.row(
+                "norm squared over the bound",
+                norm_of(kernel, below(1.0, slope)) ** 2 / bound,
+                1,
+                setting="zigzag",
+                x=beta,
+            )
+        )
         shares = []
         for _ in range(tries // len(BETAS)):
             knots = np.linspace(0, 1, int(rng.integers(2, 40)))
             values = rng.uniform(-1, 1, len(knots))
             values *= min(1.0, slope / np.abs(np.diff(values) / np.diff(knots)).max())
             shares.append(norm_of(kernel, piecewise_linear(knots, values)) ** 2 / bound)
-        rows.append(BOUND.row(RATIO, max(shares), 1, setting="random", x=beta))
+        rows.append(BOUND.row("norm squared over the bound", max(shares), 1, setting="random", x=beta))
     return [*rows, BOUND.row("random functions tried", tries // len(BETAS) * len(BETAS))]
 
 
@@ -88,7 +98,7 @@ def _sensitivities(v: float = 0.01, slope: float = 4.0) -> list[Row]:
         ROOT.row("norm over C", norm / c, 1, setting="v = 0.01, L = 4"),
         ROOT.row("norm squared over C", norm**2 / c, 1, setting="v = 0.01, L = 4"),
         ROOT.row("sqrt(C) over C", 1 / math.sqrt(stated), 1, setting="v = 6.19e-5, L = 4"),
-        SLOPES.row(RATIO, difference / c, 1, setting="v = 0.01, L = 4"),
+        SLOPES.row("norm squared over the bound", difference / c, 1, setting="v = 0.01, L = 4"),
     ]
 
 
@@ -99,7 +109,10 @@ def _alternatives(beta: float = 2.0, reward: float = 0.5, gamma: float = 0.5) ->
     flat = norm_of(kernel, constant(most) - constant(-most)) ** 2 / level
     # At most 0.25 in size: their slope is nearly all of their norm.
     against = norm_of(kernel, below(0.0, steep) - below(0.0, -steep)) ** 2 / (level + steep**2 / beta)
-    return [ALTERNATIVE.row(RATIO, flat, 1, setting=FLAT), ALTERNATIVE.row(RATIO, against, 1, setting=STEEP)]
+    return [
+        ALTERNATIVE.row("norm squared over the bound", flat, 1, setting="Q = -Q' = r0/(1 - gamma)"),
+        ALTERNATIVE.row("norm squared over the bound", against, 1, setting="slopes L and -L"),
+    ]
 
 
 def network(points: np.ndarray, activation: str, scale: float = 1.0, seed: int = 0) -> np.ndarray:
@@ -150,7 +163,7 @@ def measure_networks() -> list[Row]:
             norms.append(kernel.norm_on(grid, network(grid[:, None], activation)))
             rows.append(COROLLARY.row("norm squared on a grid", norms[-1] ** 2, setting=activation, x=len(grid)))
         change = abs(norms[-1] / norms[-2] - 1)
-        rows.append(COROLLARY.row(REFINED, change, 0, setting=activation))
+        rows.append(COROLLARY.row("relative change by the last refinement", change, 0, setting=activation))
     grid = np.linspace(0, 1, 2001)
     for words, scale in SCALES.items():
         slope = np.abs(np.diff(network(grid[:, None], "relu", scale))).max() * 2000
@@ -158,6 +171,6 @@ def measure_networks() -> list[Row]:
     for seed in range(5):
         moved, slope = movement(BATCH, seed)
         ratio = moved / (2 * LIPSCHITZ / BATCH)
-        rows.append(MOVES.row(MOVEMENT, ratio, 1, setting="TD errors of 1", x=seed))
+        rows.append(MOVES.row("movement over the bound", ratio, 1, setting="TD errors of 1", x=seed))
         rows.append(MOVES.row("steepest slope", slope, LIPSCHITZ, setting="TD errors of 1", x=seed))
     return rows

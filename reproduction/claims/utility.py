@@ -11,9 +11,7 @@ from reproduction.claims.statement import Measurements, at_most, power, says
 from reproduction.experiment import Decision, Row, decide
 
 SIGMA, GAMMA = 0.3, 0.9
-MEAN, LARGEST, LOST = "mean |v' - v*|", "E max |v' - v*|", "lost by the greedy policy"
-SINGLE, ERROR, DUAL_LOST = "E |v' - v*|, one state, 20 actions", "largest relative error", "lost over the bound"
-VALUE_NOISE, REWARD_NOISE = "|Q + g - Q*| at the end", "|Q'* - Q*| with noised rewards"
+MEAN, LARGEST = "mean |v' - v*|", "E max |v' - v*|"
 
 
 @says("Proposition 10: utility")
@@ -23,7 +21,7 @@ def UTILITY(found: Measurements) -> Decision:
     within = [n for n in means if means[n] <= bounds[n]]
     bound = printed_value_error_bound(1, SIGMA, GAMMA)
     return decide(  # of all worlds: one that is beyond is enough
-        not beyond and found.one(SINGLE) <= bound,
+        not beyond and found.one("E |v' - v*|, one state, 20 actions") <= bound,
         bound=bound,
         mean=means[100],
         error=errors[100],
@@ -45,16 +43,20 @@ def LIMIT(found: Measurements) -> Decision:
 
 
 def _right(found: Measurements) -> Decision:
-    return decide(found.most(ERROR) < 1e-6, worlds=len(found.rows))
+    return decide(found.most("largest relative error") < 1e-6, worlds=len(found.rows))
 
 
-CORRECTED = says("Ours: Proposition 10, put right")(at_most(1, f"{LARGEST}, over its bound", f"{LOST}, over its bound"))
+CORRECTED = says("Ours: Proposition 10, put right")(
+    at_most(1, f"{LARGEST}, over its bound", "lost by the greedy policy, over its bound")
+)
 PROGRAMS = says("Appendix D: the linear program and its dual")(_right)
 EXISTENCE = says("Lemma 14: dual solution")(_right)
 MASS = says("Claim 15: mass of the dual solution")(_right)
 POLICY = says("Claim 17: value of the dual's policy")(_right)
 INEQUALITY = says("Appendix D: Bellman's inequality")(lambda found: decide(found.one("least slack") < 0))
-DUAL = says("Lemma 16: loss by noised rewards")(at_most(1, DUAL_LOST))  # of all worlds: one that loses more is enough
+DUAL = says("Lemma 16: loss by noised rewards")(
+    at_most(1, "lost over the bound")
+)  # of all worlds: one that loses more is enough
 
 
 def _equal(*quantities: str) -> Callable[[Measurements], Decision]:
@@ -65,7 +67,9 @@ def _equal(*quantities: str) -> Callable[[Measurements], Decision]:
 
 
 DIFFERENCE = says("Proposition 10, proof: last step")(_equal("E |v' - v*|_1", "sum v* - E sum v'"))
-EQUIVALENT = says("Appendix D: noise on values and on rewards")(_equal(REWARD_NOISE, VALUE_NOISE))
+EQUIVALENT = says("Appendix D: noise on values and on rewards")(
+    _equal("|Q'* - Q*| with noised rewards", "|Q + g - Q*| at the end")
+)
 
 
 def optimum(world: Tabular) -> np.ndarray:
@@ -102,12 +106,15 @@ def measure(worlds: int = 60, sizes: tuple[int, ...] = (10, 30, 100, 300)) -> li
         rows += _bounds(n, m, [_errors(n, m, seed) for seed in range(worlds)])
     one = Tabular(np.ones((1, 20, 1)), np.zeros((1, 20)), GAMMA)
     errors = [abs(optimum(with_noise(one, SIGMA, seed))[0]) for seed in range(20 * worlds)]
-    return [*rows, UTILITY.row(SINGLE, np.mean(errors), printed_value_error_bound(1, SIGMA, GAMMA))]
+    return [
+        *rows,
+        UTILITY.row("E |v' - v*|, one state, 20 actions", np.mean(errors), printed_value_error_bound(1, SIGMA, GAMMA)),
+    ]
 
 
 def _bounds(n: int, m: int, found: list[tuple[float, float, float]]) -> list[Row]:
     rows, words = [], f"{m} actions, {len(found)} worlds"
-    for i, name, greedy in ((1, LARGEST, False), (2, LOST, True)):
+    for i, name, greedy in ((1, LARGEST, False), (2, "lost by the greedy policy", True)):
         mean, bound = float(np.mean([each[i] for each in found])), value_error_bound(n, m, SIGMA, GAMMA, greedy)
         rows.append(CORRECTED.row(name, mean, bound, setting=words, x=n))
         rows.append(CORRECTED.row(f"{name}, over its bound", mean / bound, 1, setting=words, x=n))
@@ -141,7 +148,10 @@ def _solved(world: Tabular, seed: int) -> list[Row]:
         MASS: abs(solution.occupancy.sum() * (1 - world.gamma) / n - 1),
         POLICY: abs((other.occupancy * world.rewards).sum() / worth - 1),
     }
-    return [one.row(ERROR, error, 0, setting="30 states, 4 actions", x=seed) for one, error in errors.items()]
+    return [
+        one.row("largest relative error", error, 0, setting="30 states, 4 actions", x=seed)
+        for one, error in errors.items()
+    ]
 
 
 def _noised(draws: int) -> list[Row]:
@@ -161,8 +171,8 @@ def _noised(draws: int) -> list[Row]:
         INEQUALITY.row("distance from v*", np.abs(above - best).max(), 0, setting="v* + 1"),
         DIFFERENCE.row("E |v' - v*|_1", np.abs(found - best).sum(axis=1).mean()),
         DIFFERENCE.row("sum v* - E sum v'", best.sum() - found.sum(axis=1).mean()),
-        DUAL.row(DUAL_LOST, lost / (20 * allowed), 1, setting="2 actions"),
-        DUAL.row(DUAL_LOST, wrong * 2 * SIGMA / (1 - GAMMA) / allowed, 1, setting="1,000 actions"),
+        DUAL.row("lost over the bound", lost / (20 * allowed), 1, setting="2 actions"),
+        DUAL.row("lost over the bound", wrong * 2 * SIGMA / (1 - GAMMA) / allowed, 1, setting="1,000 actions"),
     ]
 
 
@@ -175,6 +185,6 @@ def _shared(sigma: float = 30.0) -> list[Row]:
     true, other = world.q(optimum(world)), with_noise(world, SIGMA, 5)
     apart = np.abs(other.q(optimum(other)) - true).max()
     return [
-        EQUIVALENT.row(VALUE_NOISE, np.abs(q + noise - true).max(), setting=f"sigma = {sigma:g}"),
-        EQUIVALENT.row(REWARD_NOISE, apart, setting="sigma = 0.3"),
+        EQUIVALENT.row("|Q + g - Q*| at the end", np.abs(q + noise - true).max(), setting=f"sigma = {sigma:g}"),
+        EQUIVALENT.row("|Q'* - Q*| with noised rewards", apart, setting="sigma = 0.3"),
     ]

@@ -16,11 +16,6 @@ from reproduction.comparison.scores import fewest_people, name_of
 from reproduction.experiment import Decision, Row, Tables, Verdict
 
 TARGET = 0.9
-RESAMPLED = 1000
-SHARES = (0.1, 0.9)
-"""The ends of the interval."""
-REPAIRED = ("value", "value-network")
-"""Algorithm 1 made sound, on a grid of knots or for a network: the paper does not choose between them."""
 
 
 class Curve(NamedTuple):
@@ -101,11 +96,12 @@ def crossing(curve: Curve, target: float = TARGET) -> Crossing:
     (31.62, 10)
     """
     draws = curve.scores.shape[1]
-    times = np.random.default_rng(0).multinomial(draws, np.full(draws, 1 / draws), size=RESAMPLED).T
+    times = np.random.default_rng(0).multinomial(draws, np.full(draws, 1 / draws), size=1000).T
     there = np.isfinite(curve.scores)
     means = np.where(there, curve.scores, 0.0) @ times / np.maximum(there @ times, 1)
     resampled, _ = _reached(curve.people, means, target)
-    low, high = (float(np.quantile(resampled, share, method="nearest")) for share in SHARES)
+    # The ends of the interval.
+    low, high = (float(np.quantile(resampled, share, method="nearest")) for share in (0.1, 0.9))
     places, indices = _reached(curve.people, curve.mean[:, None], target)
     index = int(indices[0])
     below = None if index == 0 else int(curve.people[index - 1])
@@ -129,17 +125,14 @@ def _reached(
 
 
 def needed(tables: Tables) -> list[Row]:
-    """The table: people for 0.9 by method, beside the fewest possible and what an audit measured.
+    """The table: people for 0.9 by method, beside the fewest possible.
 
     `fewest_gaussian` and `fewest_any` are the fewest people with whom Gaussian noise, and any method at all, can score
     0.9 under both of two opposite rewards. If `below` is None, `people` is the smallest number tried: at most so many.
     """
-    audits = {row["name"]: row for name in ("audit_draws", "audit_trainings") for row in tables.get(name, ())}
     rows: list[Row] = []
     for curve in curves(tables["comparison_scores"]):
         place = crossing(curve)
-        # What was audited is the walk's; elsewhere there is nothing to put beside it.
-        audit = audits.get(curve.name, {}) if curve.world == "walk" else {}
         people, low, high = (
             number if math.isfinite(number) else None for number in (place.people, place.low, place.high)
         )
@@ -157,10 +150,6 @@ def needed(tables: Tables) -> list[Row]:
                 "fewest_gaussian": fewest_people(TARGET, gaussian=True),
                 "fewest_any": fewest_people(TARGET, gaussian=False),
                 "pure": curve.noise == "k-norm",
-                **{
-                    key: audit.get(key)
-                    for key in ("epsilon", "epsilon_at_least", "mu", "mu_at_least", "runs", "verdict")
-                },
             }
         )
     return rows
@@ -173,7 +162,8 @@ def compare(method: str, on_walk: Mapping[str, Curve]) -> Decision:
     """
     curve, verdicts, words = on_walk[method], list[Verdict](), list[str]()
     here = crossing(curve)
-    for repaired in REPAIRED:
+    # Algorithm 1 made sound, on a grid of knots or for a network: the paper does not choose between them.
+    for repaired in ("value", "value-network"):
         if repaired not in on_walk:
             verdicts.append("in part")
             words.append(f"`{repaired}` was not run")

@@ -89,7 +89,7 @@ def _panel(panel: Any, world: str, found: Sequence[Curve], tables: Tables) -> No
 
 
 def plot_needed(tables: Tables, path: Path) -> None:
-    """Draws people needed for 0.9 on the walk, fewest on top, with what is impossible and what was audited."""
+    """Draws people needed for 0.9 on the walk, fewest on top, with what is impossible."""
     target = checked(path)
     shown = sorted(where(needed(tables), world=WALK), key=lambda row: row["people"] or np.inf)
     figure = new_figure(11.0, 1.9 + 0.52 * len(shown))
@@ -123,11 +123,7 @@ def plot_needed(tables: Tables, path: Path) -> None:
 
 def _dot(panel: Any, height: int, row: Row, end: float) -> None:
     color, _, mark = STYLES[row["name"]]
-    text, people = "not audited here", row["people"]
-    if row["epsilon_at_least"] is not None:
-        text = f"audit: epsilon at least {row['epsilon_at_least']:.2g} of {row['epsilon']:.2g}"
-        text += f", mu {row['mu_at_least']:.2g} of {row['mu']:.2g}" if row["mu"] else ""
-    panel.text(1.02, height, text, transform=panel.get_yaxis_transform(), va="center", fontsize=10)
+    people = row["people"]
     if people is None:
         panel.text(end * 0.95, height, f"not with {row['below']:,.0f}", ha="right", va="center", fontsize=10)
         return

@@ -23,7 +23,7 @@ def learning(*stated: tuple[str, str], learner: str = "deep-q", **settings: Any)
 
 
 def gradient(train_every: int, draws: int, **settings: Any) -> Task:
-    settings |= {"people": 50, "draws": draws, "train_every": train_every}
+    settings |= {"people": 1_000, "draws": draws, "train_every": train_every}
     return of(f"gradient, a step every {train_every}", learners.measure_gradient, True, **settings)
 
 

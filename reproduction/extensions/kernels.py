@@ -32,7 +32,6 @@ BETA = 4.0
 _LEVELS = {1: 16, 2: 10, 3: 7}
 PRODUCT, EXPONENTIAL, UNSTRUCTURED = "product kernel", "exponential kernel", "kernel without structure"
 LINE, SECTION = "norm of a broken line on points", "norm of the kernel's section on points"
-REPEATS = 5
 
 
 def measure_dimension(dimension: int, people: int, queries: int) -> list[Row]:
@@ -214,7 +213,7 @@ def measure_queries(kernel: Kernel | None, numbers: tuple[int, ...]) -> list[Row
     setting, d, repeats, times = UNSTRUCTURED, 1, 2, []
     release: Any = dense
     if kernel is not None:
-        setting, release, repeats = f"{kernel} kernel", _release(kernel), REPEATS
+        setting, release, repeats = f"{kernel} kernel", _release(kernel), 5
         d = release.box.dimension
     for number in numbers:
         unit = np.random.default_rng(0).random((number, d) if d > 1 else number)

@@ -1,8 +1,7 @@
 """Learners on private rewards of the walk: actor-critic, replay, exploration. All of it is post-processing.
 
-On a private reward replay is free, because rewards were released before. So it is for `gradient` with linear values and
-squared loss, which noises each reward once. With any other loss or network it looks at true rewards in each of its
-rounds, and every look pays again: N rounds under one budget need noise of sqrt(N)/mu in units of a round's own
+On a private reward replay is free, because rewards were released before. `gradient` looks at true rewards in each of
+its rounds, and every look pays again: N rounds under one budget need noise of sqrt(N)/mu in units of a round's own
 sensitivity.
 """
 
@@ -35,7 +34,6 @@ SHARES = (0.0, 0.05, 0.3, 1.0)
 KEPT = (10_000, 128)
 """Transitions to learn from: all of them, or no more than a batch."""
 CHANGE = "change of the policy by r + 1"
-BY_INPUT = "values released by input"
 
 
 def budget() -> qq.Budget:
@@ -118,7 +116,7 @@ def measure_values(people: tuple[int, ...], draws: int, steps: int = STEPS) -> l
         before += agent.evaluate().scores or []
         sources += [ReleasedValues.of(agent, member) for member in range(agent.members)]
     after = paper.Agent(WALK, paper.ActorCritic(sources), seed=SEED).learn(steps).evaluate().scores
-    found = {BY_INPUT: before, "actor-critic on these values": after}
+    found = {"values released by input": before, "actor-critic on these values": after}
     return [one for setting, scores in found.items() for one in score_rows(ACTOR_CRITIC, setting, scores, people)]
 
 
@@ -132,7 +130,7 @@ def measure_promises(people: int) -> list[Row]:
 
     private = qq.privatise(walk_reward, budget(), relation=relation, noise="path")
     noised = paper.InputNoise(relation=relation, budget=budget()).certificate(spaces, STEPS)
-    sources = {"private reward": private, BY_INPUT: _any_values(noised)}
+    sources = {"private reward": private, "values released by input": _any_values(noised)}
     for name, source in sources.items():
         covers = certificate(paper.ActorCritic(source))
         for whose, promise in (("source", source.certificate), ("policy", covers)):
@@ -183,16 +181,15 @@ def policy_step(places: np.ndarray, rewards: np.ndarray, decay: float = 0.95, ha
 
 
 def measure_gradient(
-    people: int, draws: int, train_every: int, batch: int = 2_000, new_only: bool = False, steps: int = STEPS
+    people: int, draws: int, train_every: int, batch: int = 500, new_only: bool = False, steps: int = STEPS
 ) -> list[Row]:
-    """`gradient` on clipped gradients, with a step every so often, on batches from all that was seen or what is new.
+    """`gradient` with a step every so often, on batches from all that was seen or what is new.
 
-    Huber's loss, which rewards of the walk hardly tell from the squared one, is what makes replayed rewards pay again.
     With no draws none is trained: then only what it costs is computed.
     """
     kept: dict[str, Any] = {"replay": train_every, "start": train_every} if new_only else {}
     method = paper.GradientNoise(
-        relation=WALK.relation(people), budget=budget(), train_every=train_every, batch=batch, loss="huber", **kept
+        relation=WALK.relation(people), budget=budget(), train_every=train_every, batch=batch, **kept
     )
     rounds, noise = method.rounds(steps), method.certificate(spaces_of(WALK), steps).sigma
     setting = "gradient, no replay" if new_only else f"gradient, a step every {train_every}"

@@ -83,7 +83,7 @@ def _replay(panel: Any, rows: Sequence[Row]) -> None:
     panel.set_xlim(points[0][0] / 1.6, points[-1][0] * 5)
     panel.set_ylim(points[0][1] / 1.5, points[-1][1] * 1.3)
     _plain_numbers(panel)
-    title = "On true rewards replay is not free:\n`gradient` with Huber's loss, one budget, 50 people"
+    title = "On true rewards replay is not free:\n`gradient` with one budget, 1,000 people"
     _label(panel, title, "times that each reward is used", "noise multiplier", None)
 
 

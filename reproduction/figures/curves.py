@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from quietq.paper.agents.agent import Agent
-from quietq.paper.agents.jax_rewards import WorldReward
+from quietq.paper.agents.jax_world import WorldReward
 from quietq.paper.agents.method import Method
 from quietq.worlds.planning import best_return, random_return, worst_return
 from quietq.worlds.walk import WALK
@@ -22,8 +22,6 @@ from reproduction.experiment import Row, Verdict
 
 LATE = 5
 """The last fifth of the episodes, 20 of 100, is what a run ends with."""
-CONFIDENCE = 0.95
-"""A difference is clear if 0 lies outside its interval, by Student's t, because seeds are few."""
 MARGIN = 0.1
 """Scores that differ by no more than this are called similar, and a gain of no more is called none."""
 
@@ -49,7 +47,8 @@ class Measure:
         """
         if self.error == 0 or not math.isfinite(self.error):
             return self.error
-        return float(stdtrit(self.freedom, (1 + CONFIDENCE) / 2)) * self.error
+        # A difference is clear if 0 lies outside its interval, by Student's t, because seeds are few.
+        return float(stdtrit(self.freedom, (1 + 0.95) / 2)) * self.error
 
     @property
     def low(self) -> float:

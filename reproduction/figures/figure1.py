@@ -15,12 +15,9 @@ from reproduction.figures.picture import plot_noise_levels
 
 SIGMAS = (0.2, 0.4, 0.6, 0.8, 1.0)
 """The paper's noise levels, but for 0."""
-BETWEEN = 10
-"""Paths in a run, for the curves between one a round and one for all."""
 EVERY = {"code": "each episode", "text": "each round"}
 """How often the noise is drawn by default, by algorithm."""
-ONE = "one path"
-"""What the paper compares with, J = 1: the same noise for the whole run."""
+
 LITTLE = 0.4
 """Of noise levels below it the paper expects most."""
 NEAR = 0.9
@@ -31,7 +28,7 @@ def noise_of(preset: Preset, sigma: float, resets: int | None) -> str:
     """How often the noise is drawn, in words; so many paths in a run, or as many as can be."""
     if sigma == 0:
         return "none"
-    return EVERY[preset] if resets is None else ONE if resets == 1 else f"{resets} paths"
+    return EVERY[preset] if resets is None else "one path" if resets == 1 else f"{resets} paths"
 
 
 def measure(preset: Preset, sigma: float, resets: int | None, steps: int, seeds: int, seed: int = 1) -> list[Row]:
@@ -45,7 +42,8 @@ def tasks(quick: bool) -> list[Task]:
     few += [("code", 0.4, 1), ("code", 1.0, 1), ("text", 0.0, None), ("text", 1.0, None)]
     every: list[tuple[Preset, float, int | None]] = []
     for preset in ("code", "text"):
-        every += [(preset, 0.0, None), *((preset, s, resets) for resets in (None, BETWEEN, 1) for s in SIGMAS)]
+        # Paths in a run, for the curves between one a round and one for all.
+        every += [(preset, 0.0, None), *((preset, s, resets) for resets in (None, 10, 1) for s in SIGMAS)]
     steps, seeds = (1000, 3) if quick else (5000, 10)
     return [
         task(
@@ -105,7 +103,7 @@ def resets_help(rows: Sequence[Row]) -> Decision:
         ends = {sigma: (late(one), late(every[sigma])) for sigma, one in levels(code, noise).items() if sigma in every}
         if ends:
             less, more = (curves.mean_of(list(one)) for one in zip(*ends.values(), strict=True))
-            clear += [more.minus(less)] if noise == ONE else []
+            clear += [more.minus(less)] if noise == "one path" else []
             each = (f"sigma {sigma:g}: {few.mean:.2f} against {many.mean:.2f}" for sigma, (few, many) in ends.items())
             words.append(f"{noise}: {less} against {more} ({', '.join(each)})")
     found = curves.clear_verdict([one.low > 0 for one in clear], [one.high < 0 for one in clear])

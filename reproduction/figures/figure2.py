@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from quietq.paper.agents.jax_rewards import WorldReward
+from quietq.paper.agents.jax_world import WorldReward
 from quietq.paper.algorithm import Published
 from quietq.paper.baselines.abadi import GradientPerturbation
-from quietq.paper.baselines.figure2_evaluation import CELLS, walk_by_evaluation
+from quietq.paper.baselines.balle import CELLS, walk_by_evaluation
 from quietq.paper.baselines.venkitasubramaniam import InputPerturbation
 from quietq.privacy.budget import Budget
 from quietq.worlds.planning import best_return, worst_return

@@ -28,8 +28,6 @@ METHODS = {
     "gradient": ("Noise on gradients", "#000000", "-.", "^"),
 }
 """Name, colour, line and mark of each method of figure 2, but for policy evaluation."""
-EVALUATION = "#009E73"
-"""The colour of policy evaluation; a line for each number of cells, marked by that number."""
 DRAWN = (("each episode", "each round"), ("10 paths",), ("one path",))
 """The columns of figure 1, by how often noise is drawn."""
 PRESETS = {"code": "The authors' program", "text": "Algorithm 1 as printed"}
@@ -118,10 +116,11 @@ def _evaluation(panel: Any, rows: Sequence[Row]) -> None:
         every = max(len(samples) // 8, 1)  # marked in the second half: in the first all walk alike, at random
         *first, last = map(str, readings)
         words = f"Policy evaluation, {', '.join(first)} or {last} cells: {_standing(curve[0])}"
+        # The colour of policy evaluation; a line for each number of cells, marked by that number.
         panel.plot(
             samples,
             returns_of(curve).mean(axis=0),
-            color=EVALUATION,
+            color="#009E73",
             linestyle=":",
             linewidth=1.1,
             marker=f"${cells}$",

@@ -15,8 +15,7 @@ from quietq.audit.finding import Finding
 from quietq.noise.box import Box
 from quietq.paper import GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
 from quietq.paper.agents import InLoopMethod
-from quietq.paper.attacks.on_trainings import audit_training
-from quietq.paper.attacks.runs import View
+from quietq.paper.attacks.on_trainings import View, audit_training
 from quietq.privacy.relations import LipschitzBall
 from quietq.worlds.world import World
 

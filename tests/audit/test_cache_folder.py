@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("jax")
 
-from quietq.paper.attacks.runs import cache_folder
+from quietq.paper.attacks.on_trainings import cache_folder
 
 
 @pytest.fixture(autouse=True)

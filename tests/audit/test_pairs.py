@@ -13,7 +13,7 @@ from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise.kernels import Exponential
-from quietq.paper.attacks.jax_pairs import PairReward
+from quietq.paper.attacks.on_trainings import PairReward
 from quietq.privacy.relations import RkhsBall
 from quietq.worlds import WALK, find_world
 from quietq.worlds.world import World

@@ -16,7 +16,7 @@ BUDGET = Budget(0.9, 1e-4)
 @pytest.mark.slow
 def test_the_papers_program_is_told_apart_by_a_few_short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 60 runs that are judged a few are mistaken; with four mistakes the bound would still be above 1.5."""
-    monkeypatch.setattr("quietq.paper.attacks.runs.BATCH", 80)  # all of them at once, and none for nothing
+    monkeypatch.setattr("quietq.paper.attacks.on_trainings.BATCH", 80)  # all of them at once, and none for nothing
     finding = audit_training(Published.code(0.32), WALK, 40, steps=800)
     assert (finding.promise.standing, finding.promise.epsilon, finding.verdict) == ("claimed", 0.9, "refuted")
     assert finding.epsilon_lower > 1.5

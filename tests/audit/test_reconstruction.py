@@ -7,8 +7,15 @@ import pytest
 from leaving_world import LeavingWorld
 
 from quietq import Budget, InvalidInput, people, privatise
-from quietq.paper.attacks.discretised import best_actions, discretise, mixed
-from quietq.paper.attacks.inversion import apprenticeship, implied_rewards, inverse_rl, invert
+from quietq.paper.attacks.inversion import (
+    apprenticeship,
+    best_actions,
+    discretise,
+    implied_rewards,
+    inverse_rl,
+    invert,
+    mixed,
+)
 from quietq.paper.attacks.reconstruct import ATTACKS, compare, discount, reconstruct
 from quietq.paper.discrete import solve
 from quietq.worlds import WALK, find_world, walk_reward

@@ -18,9 +18,8 @@ from quietq.paper import InputNoise, NetworkValueNoise
 from quietq.paper.agents import NoNoise
 from quietq.paper.agents.trainer import spaces_of
 from quietq.paper.algorithm import ACTING, Published
-from quietq.paper.attacks import runs
-from quietq.paper.attacks.on_trainings import audit_training
-from quietq.paper.attacks.runs import Privatising, Store, Trainings, View
+from quietq.paper.attacks import on_trainings
+from quietq.paper.attacks.on_trainings import Privatising, Store, Trainings, View, audit_training
 from quietq.worlds import WALK
 
 METHOD = InputNoise(relation=SupBall(0.5), budget=Budget(0.9, 1e-4), knots=3)
@@ -34,7 +33,7 @@ def trainings(**changes: Any) -> Trainings:
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "BATCH", 8)
+    monkeypatch.setattr(on_trainings, "BATCH", 8)
 
 
 @pytest.fixture
@@ -174,7 +173,7 @@ def test_another_configuration_is_computed_anew(tmp_path: Path, computed: list[i
 
 def test_other_code_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     before = Store(None, {}).name
-    monkeypatch.setattr(runs, "hash_of_code", lambda places: "other code")
+    monkeypatch.setattr(on_trainings, "hash_of_code", lambda places: "other code")
     assert Store(None, {}).name != before
 
 

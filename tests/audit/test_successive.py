@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from quietq.noise.box import Box
-from quietq.paper.agents.jax_rewards import ReleasedReward
+from quietq.paper.agents.jax_world import ReleasedReward
 from quietq.paper.algorithm import Published
 from quietq.paper.attacks.successive import Recovered, Round, SuccessiveSteps, released_rounds, rewards_from_successive
 from quietq.paper.discrete import Tabular

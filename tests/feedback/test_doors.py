@@ -21,7 +21,7 @@ from quietq import (
     publish,
 )
 from quietq.feedback.row_statistics import ClippedGradient
-from quietq.paper.agents.jax_rewards import as_jax
+from quietq.paper.agents.jax_world import as_jax
 from quietq.released.private_model import PrivateModel
 
 BUDGET = Budget(1.0, 1e-5)

@@ -9,7 +9,7 @@ from evaluation_chain import STATES, chain, evaluation
 
 from quietq import Accountant, Budget, BudgetExhausted, Certificate, InvalidInput, PrivacyWarning, Sessions
 from quietq.feedback.trajectories import Cells, Visits, largest_return
-from quietq.paper.baselines.first_visits import visits_of
+from quietq.paper.baselines.balle import visits_of
 from quietq.privacy.relations import Trajectories
 from quietq.privacy.smooth_sensitivity import Admissible
 

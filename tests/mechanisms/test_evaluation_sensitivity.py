@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quietq.feedback.trajectories import Cells, Visits, largest_return
-from quietq.paper.baselines.least_squares import LeastSquares, Ridge, Weighted
+from quietq.paper.baselines.balle import LeastSquares, Ridge, Weighted
 from quietq.privacy.relations import Trajectories
 from quietq.privacy.smooth_sensitivity import smooth_bound
 

@@ -11,8 +11,7 @@ from evaluation_chain import divergence
 from quietq import Accountant, Budget, InvalidInput, Sessions
 from quietq.feedback.trajectories import Cells, largest_return
 from quietq.noise import SeededEntropy
-from quietq.paper.baselines.balle import Evaluation
-from quietq.paper.baselines.first_visits import visits_of
+from quietq.paper.baselines.balle import Evaluation, visits_of
 from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.relations import Trajectories
 

@@ -19,7 +19,7 @@ from quietq.mechanisms.privatise import MECHANISMS
 from quietq.mechanisms.release import release
 from quietq.mechanisms.rounds import SETTINGS, Rounds
 from quietq.noise.feature_maps import Splines
-from quietq.paper.agents.jax_rewards import as_jax
+from quietq.paper.agents.jax_world import as_jax
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import EngineFailed
 from quietq.privacy.explain import MODELS_OF_ROWS

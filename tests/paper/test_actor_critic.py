@@ -18,7 +18,7 @@ from quietq.paper.agents import trainer
 from quietq.paper.agents.actor_critic import ActorCritic, estimate
 from quietq.paper.agents.deep_q import NoNoise
 from quietq.paper.agents.hyper_parameters import options_of
-from quietq.paper.agents.jax_rewards import as_jax, stack
+from quietq.paper.agents.jax_world import as_jax, stack
 from quietq.paper.agents.method import EnvironmentSpaces, Transition
 from quietq.paper.agents.networks import LinearQ, Scaled
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner, RewardNoise

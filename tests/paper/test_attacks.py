@@ -55,10 +55,12 @@ def steep(network: DeepQNetwork) -> DeepQNetwork:
 
 @pytest.mark.parametrize("kind", [GradientNoise, pytest.param(NetworkValueNoise, marks=pytest.mark.slow)])
 def test_slopes_that_overflow_release_nothing(kind):
-    chosen = {} if kind is GradientNoise else {"network": "mlp"}
+    chosen: dict[str, Any] = {} if kind is GradientNoise else {"network": "mlp"}
     method = kind(**PROMISE, **chosen, widths=(1,), batch=4)
     noise = jax.tree.map(jnp.asarray, method.draw(SPACES, 5000, SeededEntropy(0)))
-    network = steep(method.init(SPACES, jax.random.key(0)).network)
+    network = method.init(SPACES, jax.random.key(0)).network
+    assert isinstance(network, DeepQNetwork)
+    network = steep(network)
     zeros, ends = jnp.zeros(4, jnp.int32), jnp.zeros(4, bool)
     for rewards in (0.0, 0.01):
         batch = Transition(jnp.ones((4, 1)), zeros, jnp.full(4, rewards), jnp.ones((4, 1)), ends, ends)

@@ -18,8 +18,8 @@ from quietq import Accountant, Budget, InvalidInput, SupBall
 from quietq.noise.box import Box as States
 from quietq.paper import GradientNoise, NetworkValueNoise, ValueNoise
 from quietq.paper.agents import Agent
-from quietq.paper.agents.environments import LARGEST, read_rewards
-from quietq.paper.agents.jax_rewards import JaxReward
+from quietq.paper.agents.gymnasium_loop import LARGEST, read_rewards
+from quietq.paper.agents.jax_world import JaxReward
 from quietq.paper.agents.method import EnvironmentSpaces
 from quietq.paper.agents.training import Training
 from quietq.worlds import WalkWorld

@@ -13,8 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from quietq import InvalidInput, people, privatise
 from quietq.paper import InputNoise, OutputNoise, ValueNoise
 from quietq.paper.agents import Agent, NoNoise, RewardNoise
-from quietq.paper.agents.environments import spaces_of_env
-from quietq.paper.agents.gymnasium_loop import loop
+from quietq.paper.agents.gymnasium_loop import loop, spaces_of_env
 from quietq.paper.agents.training import Runs
 from quietq.worlds import walk_reward
 

@@ -11,7 +11,7 @@ from quietq import InvalidInput
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.paper.agents import trainer
-from quietq.paper.agents.jax_rewards import WorldReward, stack
+from quietq.paper.agents.jax_world import WorldReward, stack
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Transition
 from quietq.paper.agents.networks import DeepQNetwork
 from quietq.paper.algorithm import ACTING, BOOTSTRAP, Published
@@ -32,7 +32,7 @@ def episode_scores(methods: list[Published], steps: int) -> np.ndarray:
     runs = trainer.Runs(jax.random.split(jax.random.key(5), len(methods)), rewards, noise)
     core = methods[0].core()
     _, seen = trainer.advance(core, WORLD, runs, trainer.begin(core, WORLD, runs), 0, steps)
-    returns = np.asarray(seen.reward)[:, : steps // 50 * 50].reshape(len(methods), -1, 50).sum(axis=2)
+    returns = np.asarray(seen[0])[:, : steps // 50 * 50].reshape(len(methods), -1, 50).sum(axis=2)
     return (returns - WORST) / (BEST - WORST)
 
 

@@ -58,7 +58,7 @@ def test_on_a_model_of_noised_rewards_that_need_not_be_smooth():
     [
         (ValueNoise, 50),
         pytest.param(InputNoise, 50, marks=pytest.mark.slow),
-        pytest.param(GradientNoise, 160, marks=pytest.mark.slow),
+        pytest.param(GradientNoise, 2000, marks=pytest.mark.slow),
         pytest.param(OutputNoise, 100, marks=pytest.mark.slow),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_default_takes_seconds_and_prints_nothing(single: Agent, elsewhere: An
 def test_what_cannot_be_evaluated_is_refused_with_advice_that_works(
     single: Agent, elsewhere: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("quietq.paper.agents.scoring.LONGEST", 1000)
+    monkeypatch.setattr("quietq.paper.agents.agent.LONGEST", 1000)
     endless = elsewhere(Clock(None))
     with pytest.raises(InvalidInput, match=r"not over after 1,000 steps: give the agent's environment an end"):
         endless.evaluate()

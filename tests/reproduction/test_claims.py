@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from quietq.paper.attacks.runs import Store
 from reproduction.claims import (
     CLAIMS,
     STATEMENTS,
@@ -122,44 +121,6 @@ def test_an_audit_refutes_or_says_nothing() -> None:
     words = statement.claim(audit_rows(3.9)).measured
     assert "at least 3.90 (95 %), by 200 runs of 5,000 steps" in words
     assert "the authors' program" in words
-
-
-def test_kept_trainings_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def asked(quick: bool) -> tuple[int, int]:
-        settings = dict(mechanisms.audit_task(0.32, quick).settings)
-        assert settings["sigma"] == 0.32
-        return settings["runs"], settings["steps"]
-
-    monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path))
-    assert asked(quick=False) == (mechanisms.USUAL, 5000)
-    assert asked(quick=True) == mechanisms.TINY
-    monkeypatch.setattr(Store, "get", lambda self, number: number if number < 7 else None)
-    assert mechanisms.kept(0.32, 200)  # 400 runs are seven batches of 64
-    assert asked(quick=True) == (mechanisms.USUAL, 5000)
-    monkeypatch.setattr(Store, "get", lambda self, number: number)
-    assert asked(quick=True) == (mechanisms.MOST, 5000)
-    assert mechanisms.audit_folder() == tmp_path / "audit"
-    monkeypatch.setenv("QUIETQ_CACHE", "")
-    assert not mechanisms.kept(0.32, 200)
-    assert asked(quick=False) == (mechanisms.USUAL, 5000)
-    assert mechanisms.audit_task(0.32, quick=True).at_home
-
-
-@pytest.mark.parametrize("place", ["here", ""])
-def test_trainings_are_taken_only_where_they_may_be_kept(
-    place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    given = []
-
-    def audit(*parts: object, folder: Path | None, **further: object) -> None:
-        given.append(folder)
-        raise InterruptedError
-
-    monkeypatch.setattr(mechanisms, "audit_training", audit)
-    monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path / place) if place else "")
-    with pytest.raises(InterruptedError):
-        mechanisms.measure_audit(0.32, 64)
-    assert given == [tmp_path / "here" / "audit" if place else None]
 
 
 def test_rows_are_found_by_what_they_are() -> None:

@@ -80,7 +80,6 @@ def test_one_figure_from_tasks_to_page_and_again_from_the_cache(command, tmp_pat
 def test_wrong_input_is_one_sentence(command, tmp_path):
     for arguments, part in (
         ("figure3", "figure3"),
-        ("--engine spark", "spark"),
         ("figure1 --out file", "--out must be a folder, and 'file' is a file"),
     ):
         (tmp_path / "file").touch()

@@ -1,4 +1,4 @@
-"""The comparison at equal promises: its tasks, the caps' condition, the table and looked-up audits."""
+"""The comparison at equal promises: its tasks, the caps' condition and the table."""
 
 import pickle
 
@@ -9,15 +9,11 @@ pytest.importorskip("jax")
 
 from comparison_tables import table
 
-from quietq.paper import InputNoise
-from quietq.paper.attacks import Trainings, View
-from quietq.paper.attacks.runs import BATCH, Store
 from quietq.privacy import people_needed
 from quietq.privacy.budget import weak_delta
 from quietq.privacy.limits import guess_right
 from quietq.worlds import WALK, find_world, mean_return, uniform_policy
 from reproduction.comparison import COMPARISON, MOST, measure, scores
-from reproduction.comparison.audit import CONFIDENCE, NOT_HERE, Audit, look_up, measure_draws, row_of
 from reproduction.comparison.needed import curves, needed
 from reproduction.comparison.scores import (
     DELTA,
@@ -105,38 +101,10 @@ def test_pure_noise_has_the_epsilon_at_which_a_guesser_is_right_as_often(monkeyp
     assert measure("walk", "none", None, None, 1)[0]["epsilon"] is None
 
 
-def test_an_audit_is_looked_up_only_when_all_its_trainings_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path))
-    assert {row["verdict"] for row in look_up()} == {NOT_HERE}
-    method = InputNoise(relation=WALK.relation(50), budget=budget())
-    audit, rng = Audit("input", method, 200, View("final", queries=3), "mean"), np.random.default_rng(0)
-    monkeypatch.setattr(Trainings, "_batch", lambda *_: pytest.fail("it trained"))
-    for number in range(-(-2 * audit.runs // BATCH)):
-        assert not audit.kept(tmp_path)
-        told_apart = rng.normal(size=(2, BATCH // 2, 6)) + np.array([0.0, 9.0])[:, None, None]
-        Store(tmp_path, audit.trainings.describe()).put(number, told_apart)
-    assert audit.kept(tmp_path)
-    row = row_of("input", audit.finding(tmp_path))
-    assert (row["epsilon"], row["runs"], row["confidence"], row["verdict"]) == (0.9, 200, CONFIDENCE, "refuted")
-    assert not audit._replace(runs=400).kept(tmp_path)
-
-
-@pytest.mark.slow
-def test_the_trainings_of_an_audit_are_found_under_their_own_name(tmp_path):
-    audit = Audit(
-        "input", InputNoise(relation=WALK.relation(50), budget=budget()), 40, View("final", queries=3), "mean"
-    )
-    assert not audit.kept(tmp_path)
-    found = audit.finding(tmp_path)  # trains, and keeps it where the lookup looks
-    assert audit.kept(tmp_path)
-    assert audit.finding(tmp_path).by_mu == found.by_mu
-
-
-def test_the_table_of_needs_has_the_audit_beside_it():
+def test_the_table_of_needs_has_the_fewest_possible_beside_it():
     other = {"world": "walk", "method": "reward", "noise": "knots", "people": 10, "draw": 0, "score": 0.5}
     scores = [*table(input={10: [0.8, 0.8], 1000: [1.0, 1.0]}), other]
-    draws = measure_draws("knots", 50, 60)
-    rows = needed({"comparison_scores": scores, "audit_draws": draws})
+    rows = needed({"comparison_scores": scores})
     assert [row["name"] for row in rows] == ["input", "reward, knots"]
     assert rows[0]["people"] == pytest.approx(100)
     assert (
@@ -147,9 +115,7 @@ def test_the_table_of_needs_has_the_audit_beside_it():
             fewest_people(0.9, gaussian=False),
         )
     )
-    assert rows[0]["epsilon_at_least"] is None
     assert rows[1]["people"] is None
-    assert rows[1]["epsilon_at_least"] == draws[0]["epsilon_at_least"]
 
 
 def test_curves_leave_out_what_has_no_people():

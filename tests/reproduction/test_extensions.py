@@ -74,7 +74,7 @@ def test_replayed_rewards_pay_again():
         )
         assert noise[0] == pytest.approx(math.sqrt(rounds[0]) / qq.Budget(0.9, 1e-4).mu, rel=1e-6)
     uses = [row.values(rows, row.REPLAY, None, "uses of a reward")[0] for rows in (once, rarely, often)]
-    assert uses == [1.0, 41 * 2_000 / 5_000, 161 * 2_000 / 5_000]  # by clipped gradients, not by sums noised once
+    assert uses == [1.0, 46 * 500 / 5_000, 181 * 500 / 5_000]
 
 
 def test_the_published_program_looks_at_rewards_more_often_than_is_counted():

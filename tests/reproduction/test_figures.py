@@ -11,7 +11,7 @@ pytest.importorskip("jax")
 
 from paper_tables import compared, figure1, figure2, level, opposite
 
-from quietq.paper.baselines.figure2_evaluation import CELLS
+from quietq.paper.baselines.balle import CELLS
 from quietq.privacy.budget import Budget
 from quietq.privacy.limits import cap_any_dp
 from quietq.worlds.planning import best_return, worst_return

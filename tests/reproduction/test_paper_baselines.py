@@ -16,10 +16,9 @@ from quietq.paper.agents import trainer
 from quietq.paper.agents.deep_q import DeepQState, NoNoise
 from quietq.paper.agents.method import Moment, Transition
 from quietq.paper.agents.networks import Network
-from quietq.paper.algorithm import Published
+from quietq.paper.algorithm import Baseline, Published
 from quietq.paper.baselines.abadi import GradientPerturbation
-from quietq.paper.baselines.figure2_evaluation import CELLS, EXPLORE, cell, walk_by_evaluation
-from quietq.paper.baselines.figure2_learner import Baseline
+from quietq.paper.baselines.balle import CELLS, EXPLORE, cell, walk_by_evaluation
 from quietq.paper.baselines.venkitasubramaniam import InputPerturbation
 from quietq.privacy.budget import Budget
 from quietq.privacy.gaussian import delta_from_mu

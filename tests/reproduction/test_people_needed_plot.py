@@ -35,7 +35,7 @@ def test_scores_are_drawn_for_every_world(tmp_path, worlds):
     assert "with the same certified protection: a guesser is right in at most 55.7 of 100 cases" in drawn
 
 
-def test_people_needed_are_drawn_with_their_audits(tmp_path):
+def test_people_needed_are_drawn(tmp_path):
     reached = {("reward", "path"): 1.0, ("input", None): 1.0, ("gradient", None): 0.5}
     scores = [
         {"world": "walk", "method": method, "noise": noise, "people": people, "draw": draw, "score": score}
@@ -43,12 +43,10 @@ def test_people_needed_are_drawn_with_their_audits(tmp_path):
         for people, score in ((10, 0.8 if last == 1 else 0.4), (1000, last))
         for draw in range(2)
     ]
-    audit = {"name": "reward, path", "epsilon": 0.9, "epsilon_at_least": 0.16, "mu": 0.286, "mu_at_least": 0.21}
-    found = {"comparison_scores": scores, "audit_draws": [audit]}
+    found = {"comparison_scores": scores}
     plot_needed(found, tmp_path / "needed.svg")
     drawn = (tmp_path / "needed.svg").read_text()
-    beside = "audit: epsilon at least 0.16 of 0.9, mu 0.21 of 0.29"
-    for words in ("100", "not with 1,000", "not audited here", beside):
+    for words in ("100", "not with 1,000"):
         assert f"<!-- {words} -->" in drawn
     assert "under both of two opposite rewards" in drawn
     assert "a guesser is right in at most 55.7 of 100 cases" in drawn  # of all methods alike

@@ -13,7 +13,7 @@ from quietq import (
     people as people_relation,
 )
 from quietq.paper import BandLimited, FiniteRankMechanism
-from quietq.paper.agents.jax_rewards import JaxReward, ReleasedReward, WorldReward, as_jax, stack
+from quietq.paper.agents.jax_world import JaxReward, ReleasedReward, WorldReward, as_jax, stack
 from quietq.released import PrivateKnots, PrivateTable
 from quietq.worlds import WORLDS, NavigationWorld, ThermostatWorld, WalkWorld, find_world, walk_reward
 

@@ -20,12 +20,12 @@ from quietq.cli.app import INTERRUPTED, dashed
 from quietq.cli.options import given, read_assignment, refuse_others
 from quietq.mechanisms.privatise import MECHANISMS
 from quietq.paper.agents import Agent, InLoopMethod, RewardLearner
+from quietq.paper.agents.agent import NotPrivate
 from quietq.paper.agents.hyper_parameters import options_of, read_options
-from quietq.paper.agents.scoring import NotPrivate
 from quietq.paper.agents.training import Training
-from quietq.paper.agents.world_reward import out_of_reach, privatise_world
 from quietq.paper.method_table import METHOD_TABLE
 from quietq.paper.methods import METHODS, build_method
+from quietq.paper.observed import out_of_reach, privatise_world
 from quietq.privacy import Account, Relation
 from quietq.privacy.checks import count
 from quietq.released.publishable import Publishable

@@ -9,12 +9,20 @@ and its program are different algorithms:
   listing garbles (the sign of the step, the index t, the noise in the target) is read as it must be meant.
 - `Published.code()`: RMSprop, replay, a target network with noise of its own, epsilon-greedy, Huber's loss, noise
   redrawn every episode; or, with `resets`, J times in a run, each path for as many episodes.
+
+`Baseline` is the learner into which figure 2 puts other authors' noise, for the paper's relation: rewards differ by at
+most 1. What comes of it is a simulation for figure 2; any other noise is refused. How much noise is our reading. For
+noise on rewards the appendix names only the composition theorem of Kairouz et al.; we take the formula that the paper
+quotes from it in the proof of its Theorem 5 (section 3.2). For noise on gradients it names Theorem 1 of Abadi et al.,
+with c2 = sqrt 2, and neither the sampling share, the clipping, nor the number of updates. What the noise is really
+worth, for ideal Gaussian noise, is `mu`.
 """
 
 # pyright: reportIncompatibleMethodOverride=false
 # It is deep Q-learning with a state and a release of its own.
 
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -26,7 +34,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from quietq.noise import Entropy, Exponential
+from quietq.noise import Entropy, Exponential, SeededEntropy
 from quietq.noise.grid_path import draw_grid
 from quietq.paper.agents import replay as memory
 from quietq.paper.agents.deep_q import DeepQ, DeepQState, chosen
@@ -36,7 +44,9 @@ from quietq.paper.agents.networks import LinearQ, Network, Scaled
 from quietq.paper.theorem import PublishedTheorem, claimed_budget
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.checks import count, not_negative, positive
+from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.released.private_network import PrivateNetwork
+from quietq.worlds.walk import WALK
 
 Preset = Literal["code", "text"]
 ACTING, BOOTSTRAP = 0, 1  # which of the two networks' noise
@@ -71,10 +81,25 @@ class Published(DeepQ):
     @classmethod
     def code(cls, sigma: float = 0.32, **changes: Any) -> "Published":
         settings: dict[str, Any] = dict(  # noqa: C408
-            preset="code", sigma=sigma, beta=1.0, widths=(16, 16), gamma=0.999, optimiser="rmsprop-pytorch",
-            learning_rate=1e-2, loss="huber", clamp=1.0, replay=10_000, batch=128, start=128, train_every=1,
-            target_every=10, explore_first=0.9, explore_last=0.05, explore_decay=200.0, bootstrap_truncated=False,
-        )  # fmt: skip
+            preset="code",
+            sigma=sigma,
+            beta=1.0,
+            widths=(16, 16),
+            gamma=0.999,
+            optimiser="rmsprop-pytorch",
+            learning_rate=1e-2,
+            loss="huber",
+            clamp=1.0,
+            replay=10_000,
+            batch=128,
+            start=128,
+            train_every=1,
+            target_every=10,
+            explore_first=0.9,
+            explore_last=0.05,
+            explore_decay=200.0,
+            bootstrap_truncated=False,
+        )
         return cls(**(settings | changes))
 
     @classmethod
@@ -82,10 +107,24 @@ class Published(DeepQ):
         """What the paper lists, with the parameters of its appendix E.3: beta is 1/v."""
         beta = PublishedTheorem(Budget(0.9, 5e-5)).beta
         settings: dict[str, Any] = dict(  # noqa: C408
-            preset="text", sigma=sigma, beta=beta, levels=14, widths=(16, 16), gamma=0.999, optimiser="sgd",
-            learning_rate=3e-4, loss="squared", replay=64, batch=64, start=64, train_every=64, target_every=1,
-            explore_first=0.0, explore_last=0.0, bootstrap_truncated=True,
-        )  # fmt: skip
+            preset="text",
+            sigma=sigma,
+            beta=beta,
+            levels=14,
+            widths=(16, 16),
+            gamma=0.999,
+            optimiser="sgd",
+            learning_rate=3e-4,
+            loss="squared",
+            replay=64,
+            batch=64,
+            start=64,
+            train_every=64,
+            target_every=1,
+            explore_first=0.0,
+            explore_last=0.0,
+            bootstrap_truncated=True,
+        )
         return cls(**(settings | changes))
 
     def __post_init__(self) -> None:
@@ -139,7 +178,7 @@ class Published(DeepQ):
         learner, copies = state.learner, seen.action.shape[0]
         buffer = memory.store(learner.replay, seen, now.step, self.bootstrap_truncated)
 
-        def gradient(network: Network) -> Any:
+        def gradient(network: Network) -> Network:
             if self.preset == "code":
                 batch = memory.sample(buffer, self.batch, copies, now)
             else:
@@ -221,3 +260,51 @@ def _of_episode(state: PublishedState, noise: Noise) -> Int[Array, ""]:
     """Which path belongs to the episode; after the last one, which has none of its own, still the last path."""
     _, index = noise
     return jnp.asarray(index)[jnp.minimum(state.episode, index.shape[0] - 1)]
+
+
+class BaselineDraw(NamedTuple):
+    normals: Float[np.ndarray, "..."]
+    scale: Float[np.ndarray, ""]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline(DeepQ):
+    """The authors' learner, without their noise, and with another's."""
+
+    spends: ClassVar[bool] = True
+    epsilon: float = option(0.9, "The target, by our reading of the paper's computation.")
+    delta: float = option(1e-4, "The target's delta.")
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, **changes: Any) -> Any:
+        """With the settings of the authors' program; its target network is copied every tenth episode."""
+        theirs = Published.code(0.0)
+        settings: dict[str, Any] = {field.name: getattr(theirs, field.name) for field in fields(DeepQ) if field.init}
+        settings["target_every"] = theirs.target_every * WALK.steps
+        return cls(**settings | {"epsilon": epsilon, "delta": delta, **changes})
+
+    def core(self) -> "Baseline":
+        """Without the target, which is in the noise."""
+        return replace(self, epsilon=1.0, delta=0.5)
+
+    @abstractmethod
+    def sigma(self, steps: int) -> float:
+        """The noise's standard deviation by our reading of the paper, in units of the sensitivity that it assumes."""
+
+    @abstractmethod
+    def mu(self, steps: int) -> float:
+        """The Gaussian-DP parameter of that noise for the paper's relation, by the theorem at the top."""
+
+    def worth(self, steps: int) -> float:
+        return epsilon_from_mu(self.mu(steps), self.delta)
+
+    def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
+        """Standing `none`: nothing but simulated noise can be had."""
+        return Certificate(method=self.name, standing="none", remarks=("A baseline for simulation only.",))
+
+
+def simulated(entropy: Entropy, shape: tuple[int, ...], scale: float) -> BaselineDraw:
+    """Simulated normals of that scale; real noise is refused."""
+    if not isinstance(entropy, SeededEntropy):
+        raise InvalidInput("The paper's baselines are for simulation: use simulate, or a method of quietq's own.")
+    return BaselineDraw(entropy.normals(shape).astype(np.float32), np.asarray(scale, np.float32))

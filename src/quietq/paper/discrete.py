@@ -17,9 +17,6 @@ from quietq.privacy.checks import count, numbers, positive, probability
 from quietq.privacy.errors import InvalidInput, QuietqError
 from quietq.worlds.world import chances_of
 
-_GAP = 1e-7
-"""The largest relative duality gap that is taken for rounding."""
-
 
 @dataclass(frozen=True, eq=False)
 class Tabular:
@@ -88,7 +85,8 @@ def solve(world: Tabular) -> Solution:
     if not (primal.success and dual.success):
         raise QuietqError(f"HiGHS found no optimum of this world ({primal.status}, {dual.status}).")
     gap = abs(primal.fun + dual.fun) / max(1.0, abs(primal.fun))
-    if gap > _GAP:
+    # A smaller duality gap is taken for rounding.
+    if gap > 1e-7:
         raise QuietqError(f"The two linear programs of this world disagree by {gap:g}, which is more than rounding.")
     return Solution(np.asarray(primal.x), np.asarray(dual.x).reshape(n, m), gap)
 

@@ -34,10 +34,7 @@ from quietq.privacy.checks import ask_code, count, instance, numbers, positive
 from quietq.privacy.kernel_norms import AnyKernelNorm, BandLimitedNorm, FeatureNorm
 from quietq.released.private_function import PrivateFunction
 
-_DIRECTIONS = 20
-"""Random ones that an audit tries besides each weight alone."""
 _RIDGE = 1e-8
-_CONTRACTS = 2.0**-21
 _named: dict[str, list[Callable[[np.ndarray], np.ndarray]]] = {}
 """Functions by their names, so that a relation declared in one of them is not taken for that of another."""
 _WIDEST = 1000.0  # half width of a band: some 3200 terms, and projecting on them takes the better part of a minute
@@ -74,7 +71,8 @@ class FiniteRank(Kernel):
 
     def unit_weights(self, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
         """Each weight alone, and some random directions."""
-        for number, row in enumerate(np.concatenate([np.eye(self.rank), rng.normal(size=(_DIRECTIONS, self.rank))])):
+        # An audit tries each weight alone, and 20 random directions.
+        for number, row in enumerate(np.concatenate([np.eye(self.rank), rng.normal(size=(20, self.rank))])):
             yield "one weight" if number < self.rank else "random", row / np.linalg.norm(row)
 
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
@@ -187,7 +185,7 @@ class BandLimited(FiniteRank):
         e = self.features(self.sample_points)
         found = np.linalg.solve(e @ e.T + _RIDGE * np.eye(len(e)), e).T
         # A system of condition 1e10: what it is solved to must still be a contraction, for all that noise has room for.
-        if not np.linalg.norm(found @ e, 2) <= 1 + _CONTRACTS:
+        if not np.linalg.norm(found @ e, 2) <= 1 + 2.0**-21:
             raise InvalidInput(f"half_width {self.half_width!r} is too wide to project functions exactly enough.")
         return found
 

@@ -6,6 +6,8 @@ rewards of known noise, so it is post-processing, and so is all training on it (
 
 The fit is Bayesian regression: the reward is piecewise linear between equally spaced knots, and the knots' values are a
 Gaussian process a priori, with the middle of the reward's public range as mean.
+
+`privatise_world` makes the reward of one of quietq's worlds private, with the noise that fits what must stay hidden.
 """
 
 import math
@@ -17,35 +19,43 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms import privatise
 from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.box import Box
 from quietq.noise.own_values import values_at
 from quietq.noise.rounding import FLOAT64, check_values
-from quietq.privacy.account import Account
-from quietq.privacy.assumptions import Code
-from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import Certificate
+from quietq.privacy import (
+    Account,
+    Budget,
+    Certificate,
+    Code,
+    InvalidInput,
+    PrivacyWarning,
+    Relation,
+    SupBall,
+    cap_any_dp,
+    cap_gdp,
+    people_needed,
+    steps_between,
+    weak_promise,
+)
 from quietq.privacy.checks import count, instance, real
-from quietq.privacy.errors import InvalidInput, PrivacyWarning
-from quietq.privacy.limits import weak_promise
 from quietq.privacy.norms import ObservedRewards
-from quietq.privacy.relations import SupBall
-from quietq.released.private_function import PrivateKnots
+from quietq.released.private_function import PrivateFunction, PrivateKnots
 from quietq.worlds.environment import RewardFunction
 from quietq.worlds.world import World, flat
 
 KNOTS = 13  # 9 to 17 do
-LENGTH_SCALE = 0.2
-"""Of the squared-exponential prior, as a part of the box's width: robust in the experiments of docs/theory.md."""
 EPISODES_AT_ONCE = 50
 
 
 def prior_covariance(low: float, high: float) -> Float[np.ndarray, "knots knots"]:
     """A squared-exponential covariance of the knots' values, whose deviation is half the public range's width."""
     places = np.linspace(0, 1, KNOTS)
-    far = np.abs(np.subtract.outer(places, places)) / LENGTH_SCALE
+    # The prior's length scale is 0.2 of the box's width, which was robust in the experiments of docs/theory.md.
+    far = np.abs(np.subtract.outer(places, places)) / 0.2
     return ((high - low) / 2) ** 2 * np.exp(-(far**2) / 2)
 
 
@@ -174,3 +184,69 @@ def observed_mechanism(world: World, relation: SupBall, budget: Budget, rewards:
     true = np.asarray(world.mean_reward()(states))
     low, high = float(true.min()) - relation.radius, float(true.max()) + relation.radius
     return Observed(relation, budget, states, world.box, low, high)
+
+
+def privatise_world(
+    world: World,
+    relation: Relation,
+    budget: Budget,
+    *,
+    noise: str | None = None,
+    pieces: int | None = None,
+    rewards: int | None = None,
+    seed: int | None = None,
+    simulate: int | None = None,
+    account: Account | None = None,
+) -> PrivateFunction:
+    """The world's preference made private: as a function, or for a SupBall from so many noised `rewards`.
+
+    The noise is by default what "auto" takes. `seed` makes the walk to the rewards repeatable, not the noise;
+    `simulate` is a seed for the noise, which then protects nobody.
+    """
+    if isinstance(relation, SupBall):
+        return observe(
+            world,
+            relation,
+            budget,
+            low=0.0,
+            high=range_of_one(world),
+            rewards=rewards or 5000,
+            simulate=simulate,
+            seed=seed,
+            account=account,
+        )
+    return privatise(
+        world.mean_reward(),
+        budget,
+        noise=noise or "auto",
+        pieces=pieces,
+        relation=relation,
+        domain=world.box,
+        simulate=simulate,
+        account=account,
+    )
+
+
+def range_of_one(world: World) -> float:
+    """The width of the range that one person's reward lies in."""
+    return world.relation(1).radius  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def out_of_reach(world: World, radius: float, budget: Budget, gaussian: bool, hoped: float = 0.9) -> str | None:
+    """A sentence if the score that one hopes for is out of reach of any algorithm with this promise.
+
+    >>> from quietq.worlds import WALK
+    >>> out_of_reach(WALK, 0.01, Budget(0.9, 1e-4), gaussian=True) is None
+    True
+    """
+    width = range_of_one(world)
+    steps = steps_between(width, radius)
+    cap = cap_gdp(budget.mu, steps) if gaussian else cap_any_dp(budget, steps)
+    if cap >= hoped:
+        return None
+    people = people_needed(hoped, budget, distance=width, width=width, gaussian=gaussian)
+    return (
+        f"no algorithm with this promise can score above {cap:.2f} both for a preference and for its opposite (0 is "
+        f"the worst policy, 1 the best); {hoped:g} takes at least {people} people, a radius of at most "
+        f"{width / people:.3g}."
+    )

@@ -28,9 +28,7 @@ from quietq.privacy.relations import SupBall
 from quietq.privacy.smooth_sensitivity import threshold
 
 _Curve = Callable[[float, float, int], float]  # (noise, delta, rounds) -> epsilon, or inf where it does not apply
-MOST_ROUNDS = 10**6
 _FURTHEST = 600.0  # of the logarithm of a noise; exp overflows at 709
-_LEMMA_CONSTANT = 8.68  # lemma 8 of the paper: E max g <= 8.68 sqrt(beta) sigma
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,8 @@ class PublishedTheorem(Checked):
     def check(self, sigma: float | None = None) -> PublishedCheck:
         """Both conditions, for the given sigma or for the one that the theorem asks for."""
         sigma = self.sigma if sigma is None else positive("sigma", sigma)
-        left, right = 2 * self.bound, _LEMMA_CONSTANT * math.sqrt(self.beta) * sigma
+        # By lemma 8 of the paper, E max g <= 8.68 sqrt(beta) sigma.
+        left, right = 2 * self.bound, 8.68 * math.sqrt(self.beta) * sigma
         delta_path = min(self.resets * math.exp(-((left - right) ** 2) / 2), 1.0) if left > right else 1.0
         return PublishedCheck(sigma, self.sigma, left, right, delta_path, self.delta_path)
 
@@ -219,7 +218,7 @@ def compare(budget: Budget, rounds: int = 1) -> list[TheoremCharge]:
     advanced-composition 6.67
     """
     instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
-    rounds = count("rounds", rounds, most=MOST_ROUNDS)
+    rounds = count("rounds", rounds, most=10**6)
     exact_noise = math.sqrt(rounds) / budget.mu
     rows = []
     for theorem, curve in _CURVES.items():

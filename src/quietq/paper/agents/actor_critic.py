@@ -11,14 +11,14 @@ used for some epochs (Schulman et al., 2016 and 2017). Released values already c
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from quietq.paper.agents.deep_q import chosen, when
 from quietq.paper.agents.hyper_parameters import option, share
@@ -33,7 +33,7 @@ from quietq.released.private_network import Output
 
 class ActorCriticState(NamedTuple):
     networks: tuple[Network, Network]  # log-probabilities of the actions, up to a constant; and the value of a state
-    optimiser: Any
+    optimiser: PyTree
     seen: Transition  # each with a leading axis, one entry a step of the round
 
 
@@ -89,7 +89,7 @@ class ActorCritic(RewardLearner):
         pairs = zip(state.seen, seen, strict=True)
         kept = Transition(*(lax.dynamic_update_index_in_dim(old, new, now.step % steps, 0) for old, new in pairs))
 
-        def learn(networks: Any, optimiser: Any) -> tuple[Any, Any]:
+        def learn(networks: PyTree, optimiser: PyTree) -> tuple[PyTree, PyTree]:
             return self._improve(networks, optimiser, kept)
 
         return ActorCriticState(*when((now.step + 1) % steps == 0, learn, state.networks, state.optimiser), kept)
@@ -106,7 +106,7 @@ class ActorCritic(RewardLearner):
     def _transformation(self) -> optax.GradientTransformation:
         return optax.chain(optax.clip_by_global_norm(self.clip), optax.adam(self.learning_rate))
 
-    def _improve(self, networks: Any, optimiser: Any, seen: Transition) -> tuple[Any, Any]:
+    def _improve(self, networks: PyTree, optimiser: PyTree, seen: Transition) -> tuple[PyTree, PyTree]:
         policy, critic = networks
         here, there = (_each(critic, states)[..., 0] for states in (seen.state, seen.next_state))
         advantages = estimate(seen, here, there, self.gamma, self.trace)
@@ -123,7 +123,7 @@ class ActorCritic(RewardLearner):
             gained = jnp.minimum(ratio * advantages, clipped * advantages)
             return missed.mean() / 2 - gained.mean() - self.entropy * entropy
 
-        def epoch(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
+        def epoch(carry: tuple[PyTree, PyTree], _: None) -> tuple[tuple[PyTree, PyTree], None]:
             gradient = eqx.filter_grad(loss)(eqx.combine(carry[0], static))
             updates, optimiser = self._transformation().update(gradient, carry[1])
             return (eqx.apply_updates(carry[0], updates), optimiser), None
@@ -134,9 +134,12 @@ class ActorCritic(RewardLearner):
 
 
 def estimate(
-    seen: Transition, here: Float[Array, "steps copies"], there: Float[Array, "steps copies"], gamma: float,
+    seen: Transition,
+    here: Float[Array, "steps copies"],
+    there: Float[Array, "steps copies"],
+    gamma: float,
     trace: float,
-) -> Float[Array, "steps copies"]:  # fmt: skip
+) -> Float[Array, "steps copies"]:
     """Generalised advantages; an end is worth nothing, a cut is worth what the critic says."""
     surprise = seen.reward + gamma * jnp.where(seen.terminated, 0.0, there) - here
     on = gamma * trace * ~(seen.terminated | seen.truncated)

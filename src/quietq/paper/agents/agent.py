@@ -1,34 +1,143 @@
 """The agent: one method in one world, with Stable-Baselines3's verbs.
 
 What it gives away by `predict`, `q_values` and `save` comes from what was released, and is covered by its certificate.
-What looks at the true reward is under `not_private` and in `evaluate`: for the operator only.
+What looks at the true reward is under `not_private` and in `evaluate`: for the operator only. Of what the file of an
+agent says of its training nothing is believed before it was checked.
 """
 
+import math
 import os
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import equinox as eqx
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
 from jaxtyping import Array, Float, Int
 
-from quietq.paper.agents import gymnasium_loop as loop, saved, scoring, trainer
-from quietq.paper.agents.environments import spaces_of_env
-from quietq.paper.agents.method import Method, values_of_runs
-from quietq.paper.agents.reward_learner import ReleasedValues
-from quietq.paper.agents.training import Training, programs_in_memory
-from quietq.paper.agents.training_events import Event, episode_returns
-from quietq.privacy import Account, BudgetExhausted, Certificate, InvalidInput, QuietqError
+from quietq.paper.agents import gymnasium_loop as loop, trainer
+from quietq.paper.agents.gymnasium_loop import Environment, rows_of, spaces_of_env
+from quietq.paper.agents.hyper_parameters import options_of
+from quietq.paper.agents.in_loop_method import InLoopMethod, UnitNoise
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Released, values_of_runs
+from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner
+from quietq.paper.agents.training import Event, Training, episode_returns, programs_in_memory
+from quietq.privacy import (
+    Account,
+    BudgetExhausted,
+    Certificate,
+    InvalidInput,
+    PrivacyWarning,
+    QuietqError,
+    SupBall,
+)
 from quietq.privacy.account import Receipted
-from quietq.privacy.checks import count, instance
+from quietq.privacy.checks import count, instance, shown
+from quietq.privacy.norms import sensitivity
+from quietq.progress import progress_bar
 from quietq.released.private_network import PrivateNetwork, observed
 from quietq.released.release_file import open_release, write_release
-from quietq.worlds import World, find_place
+from quietq.worlds import (
+    WALK,
+    World,
+    find_place,
+    mean_return,
+    normalise,
+    policy_return,
+    rewards_at,
+    score,
+)
+
+CELLS = 2048
+LONGEST = 100_000  # steps of an episode, after which it is taken for endless
+
+
+class NotPrivate(NamedTuple):
+    """Returns and scores under the true reward, one a run. They look at it: never publish them beside a release."""
+
+    returns: list[float]
+    scores: list[float] | None
+    """On the walk 0 is the worst and 1 the best policy; elsewhere 0 is random and 1 the best known; None if unknown."""
+
+
+def evaluate(
+    world: World | Environment,
+    reward: object,
+    q_values: Callable[[np.ndarray, int], np.ndarray],
+    members: int,
+    episodes: int | None,
+    seed: int,
+    progress: bool | None = None,
+) -> NotPrivate:
+    if reward is not None and not callable(reward):
+        raise InvalidInput(
+            "reward must be a function of many states at once, or None for the environment's own, not "
+            f"{type(reward).__name__}."
+        )
+    # Worlds play all episodes at once, in less than a second; environments some thousands of steps a second.
+    played = (2000 if isinstance(world, World) else 20) if episodes is None else episodes
+    count("episodes", played)
+    policies = [lambda states, i=i: np.asarray(q_values(states, i).argmax(axis=-1)) for i in range(members)]
+    if not isinstance(world, World):
+        with progress_bar(sys.stderr.isatty() if progress is None else progress) as shown:
+            task = shown.add_task("Evaluating", total=members * played)
+            tell = lambda ended: shown.advance(task, ended)  # noqa: E731
+            return NotPrivate([_play(world, reward, choose, played, seed, tell) for choose in policies], None)
+    own: dict[str, Any] = {} if reward is None else {"reward": reward}
+    if world == WALK:
+        grid = np.linspace(0, 1, CELLS + 1)
+        actions = [choose(grid[:, None]) for choose in policies]
+        return NotPrivate(
+            [policy_return(chosen, cells=CELLS, **own) for chosen in actions],
+            [score(chosen, cells=CELLS, **own) for chosen in actions],
+        )
+    returns = [mean_return(world, choose, episodes=played, seed=seed, **own) for choose in policies]
+    return NotPrivate(returns, None if reward is not None else [normalise(world, one) for one in returns])
+
+
+def _play(
+    env: Environment,
+    reward: Any,
+    choose: Callable[[np.ndarray], np.ndarray],
+    episodes: int,
+    seed: int,
+    tell: Callable[[int], None],
+) -> float:
+    """The mean return of so many episodes; of a vector environment's copies, each plays its share.
+
+    Taking those that end first instead would prefer short ones.
+    """
+    rows = rows_of(env, seed)
+    observation = next(rows)
+    copies = len(observation)
+    share = (episodes + np.arange(copies)[::-1]) // copies
+    totals, finished, lengths, gained = np.zeros(copies), np.zeros(copies, int), np.zeros(copies, int), 0.0
+    while (finished < share).any():
+        seen, observation, new = rows.send(choose(observation))
+        states = seen.next_state.astype(np.float64)
+        given = seen.reward if reward is None else rewards_at(states, reward)
+        totals += np.where(new, given, 0.0)
+        lengths += new
+        over = (seen.terminated | seen.truncated) & new
+        counted = over & (finished < share)
+        gained += totals[counted].sum()
+        tell(int(counted.sum()))
+        finished += over
+        totals[over] = lengths[over] = 0
+        if lengths.max() > LONGEST:
+            raise InvalidInput(
+                f"An episode is not over after {LONGEST:,} steps: give the agent's environment an end, e.g. "
+                "gymnasium.wrappers.TimeLimit(env, 500)."
+            )
+    return float(gained / episodes)
+
 
 Place = str | World | gymnasium.Env | VectorEnv
 
@@ -52,9 +161,14 @@ class Agent(Receipted):
     """
 
     def __init__(
-        self, world: Place, method: Method, *, seed: int | None = None, reward: object = None,
+        self,
+        world: Place,
+        method: Method,
+        *,
+        seed: int | None = None,
+        reward: object = None,
         account: Account | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         instance("method", method, Method, "one of quietq's methods, e.g. NoNoise()")
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         self.world = _find(world)
@@ -63,12 +177,12 @@ class Agent(Receipted):
         self.seed = int.from_bytes(os.urandom(4)) if seed is None else count("seed", seed, 0)
         self._reward, self._account = reward, account
         self._spent, self._training = False, threading.Lock()
-        self._released: Any = None
+        self._released: Released = None
         self._draws = self._seeds = 1
         self.steps = self._promised = 0  # taken, and those that the certificate is for
         self._certificate: Certificate | None = None
-        self._loaded_from: Mapping[str, Any] | None = None
-        self.not_private: dict[str, Any] = {}
+        self._loaded_from: Mapping[str, object] | None = None
+        self.not_private: dict[str, list[list[float]]] = {}
         """What training saw of the true reward: episode returns, one list a run. For the operator only."""
 
     def learn(
@@ -78,7 +192,7 @@ class Agent(Receipted):
         seeds: int = 1,
         simulate: int | None = None,
         every: int | None = None,
-        progress: bool | str = False,
+        progress: bool = False,
         callback: Callable[[Event], bool | None] | None = None,
         log: str | os.PathLike[str] | None = None,
     ) -> "Agent":
@@ -87,7 +201,7 @@ class Agent(Receipted):
         `seeds` trainings run side by side; a method that noises as it goes has one, because each would be a release.
         `simulate` is a number of noise draws, for experiments: seeded, they protect nobody. `callback` is called
         `every` so many steps with what has been released, and ends the training by returning True. `log` is a folder
-        for TensorBoard. `progress` shows a bar; "compiled" is told from inside the compiled program, step by step.
+        for TensorBoard. `progress` shows a bar.
         """
         if not self._training.acquire(blocking=False):
             raise InvalidInput("This agent is being trained already: wait for it, or make another one.")
@@ -96,11 +210,21 @@ class Agent(Receipted):
                 raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")
             self._carry_out(
                 Training(
-                    world=self.world, spaces=self.spaces, method=self.method, reward=self._reward, seed=self.seed,
-                    account=self._account, steps=steps, seeds=seeds, simulate=simulate, every=every,
-                    progress=progress, callback=callback, log=log,
+                    world=self.world,
+                    spaces=self.spaces,
+                    method=self.method,
+                    reward=self._reward,
+                    seed=self.seed,
+                    account=self._account,
+                    steps=steps,
+                    seeds=seeds,
+                    simulate=simulate,
+                    every=every,
+                    progress=progress,
+                    callback=callback,
+                    log=log,
                 )
-            )  # fmt: skip
+            )
             return self
         finally:
             self._training.release()
@@ -126,7 +250,7 @@ class Agent(Receipted):
         return self._certificate
 
     @property
-    def released(self) -> Any:
+    def released(self) -> Released:
         """What was released: a pytree of arrays with a leading axis, one entry per run."""
         return self._missing() if self._released is None else self._released
 
@@ -153,20 +277,24 @@ class Agent(Receipted):
             raise InvalidInput(f"These are {self._draws} simulated releases: name the member, 0 to {self.members - 1}.")
         chosen = slice(None) if member is None else slice(self._member(member), member + 1)
         released = jax.tree.map(lambda leaf: leaf[chosen], self.released)
-        asked = np.atleast_2d(points).astype(np.float32)
+        asked = jnp.asarray(np.atleast_2d(points), jnp.float32)
         values = np.asarray(values_of_runs(self.method.core(), released, asked)).mean(axis=0)
         return values if points.ndim == 2 else values[0]
 
     def predict(
-        self, observation: object, state: None = None, episode_start: None = None, deterministic: bool = True,
+        self,
+        observation: object,
+        state: None = None,
+        episode_start: None = None,
+        deterministic: bool = True,
         member: int | None = None,
-    ) -> tuple[Int[np.ndarray, "..."], None]:  # fmt: skip
+    ) -> tuple[Int[np.ndarray, "..."], None]:
         """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
         return np.asarray(self.q_values(observation, member).argmax(axis=-1)), None
 
     def evaluate(
         self, reward: object = None, *, episodes: int | None = None, seed: int = 0, progress: bool | None = None
-    ) -> scoring.NotPrivate:
+    ) -> NotPrivate:
         """How well the released policies do under the *true* reward. NOT private: for the operator only.
 
         `reward`, a function of many states at once, replaces the reward that the agent was made with, or else the
@@ -175,7 +303,7 @@ class Agent(Receipted):
         """
         true = self._reward if reward is None else reward
         with programs_in_memory():  # the reward may be a function that compiles something
-            return scoring.evaluate(self.world, true, self.q_values, self.members, episodes, seed, progress)
+            return evaluate(self.world, true, self.q_values, self.members, episodes, seed, progress)
 
     def released_values(self, member: int = 0) -> ReleasedValues:
         """The values of one run, for methods that learn from what was released: the certificate is this agent's."""
@@ -209,17 +337,17 @@ class Agent(Receipted):
         network = open_release(path).function
         if not isinstance(network, PrivateNetwork) or network.training is None:
             raise InvalidInput(f"{str(path)!r} is a release, but not of an agent that was saved.")
-        saved.check_form(network.training["settings"], network)
-        method = saved.method_from(network.training["settings"])
+        check_form(network.training["settings"], network)
+        method = method_from(network.training["settings"])
         if network.output != method.output:
             raise InvalidInput(f"The file's network gives {network.output}, which {method.name!r} does not release.")
-        place = saved.find_name(network.training["world"]) if world is None else world
+        place = find_name(network.training["world"]) if world is None else world
         agent = cls(place, method, seed=0)
         if agent.spaces.box != network.box or agent.spaces.actions != network.actions:
             raise InvalidInput(
                 "The world has other observations or actions than the one that the agent was trained in."
             )
-        saved.check_promise(method, network)
+        check_promise(method, network)
         agent._released, agent._certificate = method.from_private(network, agent.spaces), network.certificate
         agent._draws, agent._seeds = network.draws, network.runs // network.draws
         agent._loaded_from, agent._spent = network.training, method.spends
@@ -234,7 +362,7 @@ class Agent(Receipted):
             raise InvalidInput(f"member must lie between 0 and {self.members - 1}, not {member!r}.")
         return member
 
-    def _missing(self) -> Any:
+    def _missing(self) -> NoReturn:
         raise NotTrained("This agent has not been trained: call learn first.")
 
 
@@ -242,7 +370,7 @@ class _Answers(eqx.Module):
     """What one run released, at many states."""
 
     method: Method = eqx.field(static=True)
-    released: Any
+    released: Released
 
     def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
         return jax.vmap(self.method.values, in_axes=(None, 0))(self.released, states)
@@ -257,3 +385,84 @@ def _find(world: Place) -> World | gymnasium.Env | VectorEnv:
 
 def _name(world: World | gymnasium.Env | VectorEnv) -> str:
     return world.name if isinstance(world, World) else str(world.spec.id if world.spec else world)
+
+
+MOST_BYTES = 2**30  # of the noise of one run in float32
+MOST_STEPS = 10**8
+
+
+def find_name(world: str | None) -> str:
+    """The world that a file names, if it is one of quietq's: a name of Gymnasium's could import any module."""
+    if world is None:
+        raise InvalidInput("This agent was trained in an environment without a name: give it as `world`.")
+    if world not in WORLDS:
+        raise InvalidInput(f"The file names a world that is not one of quietq's, {shown(world)}.")
+    return world
+
+
+def method_from(settings: Mapping[str, object]) -> Method:
+    """A method of these hyper-parameters, without budget or data: enough to answer with."""
+    name = settings.get("method")
+    from quietq.paper.methods import METHODS  # which hold the agents that this module belongs to
+
+    kind = METHODS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InvalidInput(f"There is no method called {shown(name)}.")
+    known = {name: settings[name] for name in options_of(kind) if name in settings}
+    if unknown := sorted(set(settings) - set(known) - {"method", "private"}):
+        raise InvalidInput(f"The file's settings name what {shown(name)} does not have: {shown(unknown[0])}.")
+    if str(known.get("optimiser")).startswith("GradientTransformation"):  # an object; answering needs none
+        known.pop("optimiser")
+    try:
+        return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+    except InvalidInput:
+        raise
+    except Exception as error:  # of whatever kind: a setting that nobody thought of may fail anywhere
+        raise InvalidInput("The file's settings are not those of an agent that was saved.") from error
+
+
+def check_form(settings: Mapping[str, object], network: PrivateNetwork) -> None:
+    """Settings that speak of the network must be its own; before anything is built by them."""
+    widths = [weights.shape[1] for weights in network.weights[:-1]]
+    for name, found in (("network", network.form), ("widths", widths if network.form == "mlp" else None)):
+        if network.form != "grid" and found is not None and settings.get(name, found) != found:
+            raise InvalidInput(f"The setting {name!r} in the file is not that of its network.")
+
+
+def check_promise(method: Method, network: PrivateNetwork) -> None:
+    """A method's agents have the certificates that the method gives for these settings, and no other."""
+    certificate, training = network.certificate, network.training or {}
+    if certificate.standing != "certified" or isinstance(method, RewardLearner):  # which has its source's
+        return
+    if not isinstance(method, InLoopMethod) or certificate.method != method.name:
+        raise InvalidInput(f"A certificate of {shown(certificate.method)} does not belong to {method.name!r}.")
+    steps = count("The file's steps", training["steps"], most=MOST_STEPS)
+    spaces = EnvironmentSpaces(
+        network.box, network.actions, count("The file's episode", training["episode"], most=MOST_STEPS)
+    )
+    assert certificate.relation is not None
+    assert certificate.budget is not None
+    relation = certificate.relation
+    ball = SupBall(relation.sup_radius, people=relation.people)  # all that these methods see of it
+    again = replace(method, relation=ball, budget=certificate.budget)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        again.check(spaces, steps)
+        noise = again.draw(spaces, steps, _Bounded())
+    norm = again.norm(spaces, steps, noise)
+    found = [(query.norm, query.sensitivity) for query in certificate.queries]
+    if found != [(norm, sensitivity(norm, relation))]:
+        raise InvalidInput("The file's certificate is not the one that its method gives for its settings and steps.")
+    if not set(again.conditions(steps)) <= set(certificate.assumptions):
+        raise InvalidInput("The file's certificate does not state what its method does with these settings.")
+    if certificate.sigma is None or certificate.sigma < float(noise.scale) * float(noise.normals.min()):
+        raise InvalidInput("The file's certificate states less noise than its method draws for its settings and steps.")
+
+
+class _Bounded(UnitNoise):
+    """No more of it than a training could have held."""
+
+    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        if 4 * math.prod(shape) > MOST_BYTES:
+            raise InvalidInput("The file's steps and settings ask for more noise than a training can hold.")
+        return np.broadcast_to(1.0, shape)

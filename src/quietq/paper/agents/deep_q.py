@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from quietq.paper.agents import replay as memory
 from quietq.paper.agents.hyper_parameters import option, positive_or_none, share
@@ -26,7 +26,7 @@ Loss = Literal["huber", "squared"]
 class DeepQState(NamedTuple):
     network: Network
     target: Network
-    optimiser: Any
+    optimiser: PyTree
     replay: Float[Array, "capacity width"]
 
 
@@ -38,7 +38,9 @@ class DeepQ(Method):
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
     features: int = option(17, "Knots a coordinate of splines.", count)
     gamma: float = option(0.95, "Discount of the future.", share)
-    optimiser: Any = option("adam", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
+    optimiser: str | optax.GradientTransformation = option(
+        "adam", "An optimiser of Optax, by name (from Python also itself)."
+    )
     learning_rate: float = option(1e-3, "Step size, for an optimiser given by name.", positive)
     loss: Loss = option("huber", "Loss of the temporal difference: huber or squared.")
     clamp: float | None = option(None, "Clamp each entry of the gradient to plus and minus this.", positive_or_none)
@@ -113,7 +115,7 @@ class DeepQ(Method):
         copies, steps = seen.action.shape[0], now.step + 1
         buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
 
-        def gradient(network: Network) -> Any:
+        def gradient(network: Network) -> Network:
             batch = memory.sample(buffer, self.batch, copies, now)
             return eqx.filter_grad(self.batch_loss)(network, self.goals(state.target, batch), batch)
 
@@ -121,11 +123,11 @@ class DeepQ(Method):
         return self.descend(state, buffer, gradient, ready, steps % self.target_every == 0)
 
     def descend(
-        self, state: DeepQState, buffer: Array, gradient: Callable[[Network], Any], ready: Array, copied: Array
+        self, state: DeepQState, buffer: Array, gradient: Callable[[Network], Network], ready: Array, copied: Array
     ) -> DeepQState:
         """The state with this buffer, after one step of the optimiser if `ready`, its target copied if `copied`."""
 
-        def learn(network: Network, optimiser: Any) -> tuple[Network, Any]:
+        def learn(network: Network, optimiser: PyTree) -> tuple[Network, PyTree]:
             return self.apply(network, optimiser, gradient(network))
 
         network, optimiser = when(ready, learn, state.network, state.optimiser)
@@ -143,8 +145,10 @@ class DeepQ(Method):
     def losses(self, difference: Float[Array, " batch"]) -> Float[Array, " batch"]:
         return optax.losses.huber_loss(difference) if self.loss == "huber" else difference**2 / 2
 
-    def apply(self, network: Network, optimiser: Any, gradient: Any) -> tuple[Network, Any]:
-        updates, optimiser = self.transformation().update(gradient, optimiser, eqx.filter(network, eqx.is_array))
+    def apply(self, network: Network, optimiser: PyTree, gradient: Network) -> tuple[Network, PyTree]:
+        weights: PyTree = eqx.filter(network, eqx.is_array)
+        slopes: PyTree = gradient
+        updates, optimiser = self.transformation().update(slopes, optimiser, weights)
         return eqx.apply_updates(network, updates), optimiser
 
     def finish(self, state: DeepQState, noise: Noise) -> Network:
@@ -177,7 +181,7 @@ def _needs_gradients_only(name: str) -> bool:
     """Whether the optimiser takes a step from a gradient alone; some need the loss, or to call it."""
     made, numbers = _named(name, 1.0), {"w": jnp.zeros((2, 3))}
 
-    def step() -> Any:
+    def step() -> tuple[PyTree, PyTree]:
         return made.update(numbers, made.init(numbers), numbers)
 
     try:
@@ -198,11 +202,13 @@ def chosen(values: Float[Array, "batch actions"], action: Int[Array, " batch"]) 
     return jnp.where(jnp.arange(values.shape[1]) == action[:, None], values, 0.0).sum(axis=1)
 
 
-def when(ready: Array, learn: Callable[[Any, Any], tuple[Any, Any]], network: Any, optimiser: Any) -> tuple[Any, Any]:
+def when(
+    ready: Array, learn: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], network: PyTree, optimiser: PyTree
+) -> tuple[PyTree, PyTree]:
     """What `learn` makes of network (or networks) and optimiser, when it is time; else as they are."""
     arrays, static = eqx.partition(network, eqx.is_array)
 
-    def yes(operands: tuple[Any, Any]) -> tuple[Any, Any]:
+    def yes(operands: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
         network, optimiser = learn(eqx.combine(operands[0], static), operands[1])
         return eqx.filter(network, eqx.is_array), optimiser
 

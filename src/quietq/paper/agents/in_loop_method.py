@@ -5,17 +5,17 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from quietq.noise import Entropy
 from quietq.noise.entropy import ExactEntropy, SystemEntropy
 from quietq.noise.rounding import size_bound
-from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Transition
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Released, State, Transition
 from quietq.paper.agents.protect import STEPS, room, watched
 from quietq.privacy import (
     Account,
@@ -42,8 +42,6 @@ _MOST = 1e15
 do values that are large enough for such rewards to be lost in their rounding."""
 
 
-LARGEST_NOISE = 2.0**46
-"""In steps: whole numbers of 53 bits, which float64 has all of, hold 128 times that."""
 ROUNDS = 3  # rounds of an audited training, where the method has rounds: their number is part of what is audited
 
 
@@ -64,12 +62,12 @@ class NoiseDraw(NamedTuple):
 class PrivateStep(NamedTuple):
     """Networks, states and actions are public, hence fixed; rewards and noise come in."""
 
-    method: Any  # as it is audited: each round sees the whole batch
+    method: "InLoopMethod"  # as it is audited: each round sees the whole batch
     steps: int  # of a training with all rounds
     calls: int  # of `update` in it, all copies at once, before `finish`
-    one_round: Callable[[Transition, Any], Any]
+    one_round: Callable[[Transition, NoiseDraw], PyTree]
     """From the batch and the noise, through `protect` once. It must not be compiled yet."""
-    public: Callable[[Any], Any]  # what may be seen of a state
+    public: Callable[[State], PyTree]  # what may be seen of a state
     rounds: int = ROUNDS  # how many of them share the budget
     centre: Float[Array, " rewards"] | float = 0.0  # rewards around which the step is most sensitive
 
@@ -96,7 +94,8 @@ class UnitSteps(UnitNoise):
 def whole_noise(shape: tuple[int, ...], mu: float, entropy: ExactEntropy) -> Int[np.ndarray, "..."]:
     """Exact noise whose deviation is 2^18 steps, and a little more, because what it goes on was rounded to steps."""
     size = 2.0**STEPS * room(math.prod(shape), mu)
-    if size > LARGEST_NOISE:
+    # Float64 has all whole numbers of 53 bits, which hold 128 times that many steps.
+    if size > 2.0**46:
         raise InvalidInput("The budget is so small that its noise has no room in whole numbers: it must be larger.")
     return entropy.whole_normals(shape, size).astype(np.int32)  # of more than 32 bits the remainder is enough
 
@@ -292,10 +291,10 @@ def not_below(number: float) -> Float[np.ndarray, ""]:
     return np.asarray(single if float(single) >= number else np.nextafter(single, np.float32(np.inf)))
 
 
-def update_and_finish(method: Any, state: Any) -> Callable[[Transition, Any], Any]:
+def update_and_finish(method: Method, state: State) -> Callable[[Transition, NoiseDraw], Released]:
     """A round that ends with the training. What untaken branches of `update` would noise is not looked at."""
 
-    def one_round(seen: Transition, noise: Any) -> Any:
+    def one_round(seen: Transition, noise: NoiseDraw) -> Released:
         with watched():
             after = method.update(state, seen, Moment(jnp.array(0), jax.random.key(0), noise))
         return method.finish(after, noise)
@@ -303,5 +302,5 @@ def update_and_finish(method: Any, state: Any) -> Callable[[Transition, Any], An
     return one_round
 
 
-def hide_replay(state: Any) -> Any:
+def hide_replay(state: State) -> State:
     return state._replace(replay=None)

@@ -8,11 +8,11 @@ draws for one setting are simulation.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from quietq.noise import Box, Entropy
 from quietq.paper.agents.hyper_parameters import check_options, options_of
@@ -21,8 +21,9 @@ from quietq.privacy import Certificate, InvalidInput
 from quietq.released.private_network import Output, PrivateNetwork
 from quietq.worlds.world import flat
 
-State = Any  # a learner's state: a pytree of arrays
-Noise = Any  # a pytree of NumPy arrays, or None
+State = PyTree  # of a learner
+Noise = PyTree  # of NumPy arrays, or None
+Released = PyTree  # of arrays
 
 
 @dataclass(frozen=True)
@@ -85,24 +86,24 @@ class Method(ABC):
         """The learner after what it has seen."""
 
     @abstractmethod
-    def finish(self, state: State, noise: Noise) -> Any:
+    def finish(self, state: State, noise: Noise) -> Released:
         """What is released at the end, a pytree of arrays, and all that `values` looks at."""
 
-    def current(self, state: State, noise: Noise) -> Any:
+    def current(self, state: State, noise: Noise) -> Released:
         """What has been released so far, in the middle of training, without using noise up; None if nothing was."""
         return None
 
-    def values(self, released: Any, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
+    def values(self, released: Released, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
         """The released values of the actions at one observation."""
         return released(observation)
 
-    def to_private(self, released: Any, spaces: EnvironmentSpaces, certificate: Certificate) -> PrivateNetwork:
+    def to_private(self, released: Released, spaces: EnvironmentSpaces, certificate: Certificate) -> PrivateNetwork:
         """What all runs released, as it may leave: networks, by default."""
         if not isinstance(released, Network):
             raise InvalidInput(f"What {self.name!r} releases cannot be published: {type(released).__name__}.")
         return released.to_private(self.output, spaces.box, certificate)
 
-    def from_private(self, private: PrivateNetwork, spaces: EnvironmentSpaces) -> Any:
+    def from_private(self, private: PrivateNetwork, spaces: EnvironmentSpaces) -> Released:
         """The way back, from a network of this method's output."""
         return from_private(private)
 
@@ -127,7 +128,9 @@ class Method(ABC):
 
 
 @partial(jax.jit, static_argnums=0)
-def values_of_runs(method: Method, released: Any, points: Any) -> Float[Array, "runs points actions"]:
+def values_of_runs(
+    method: Method, released: Released, points: Float[Array, "points d"]
+) -> Float[Array, "runs points actions"]:
     """What all runs released, at many observations."""
     return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, points)
 

@@ -31,7 +31,6 @@ LARGEST = 2.0**12
 STEPS = 18
 """The size of the noise is 2^18 steps: values of 4096 times that are whole numbers of 31 bits."""
 SMALLEST = 1e-20  # scales from here to its inverse are used
-_FINER = 6  # bits
 
 
 class Protected(NamedTuple):
@@ -96,7 +95,8 @@ def protect(
     if jnp.issubdtype(normals.dtype, jnp.integer):
         step = safe * 2.0**-STEPS  # a power of two: exact
         return jnp.where(usable, (jnp.round(value / step).astype(jnp.int32) + normals).astype(jnp.float32) * step, 0.0)
-    step = jnp.ldexp(jnp.float32(1), jnp.frexp(safe)[1] - 1 - _FINER)  # exp2 is not exact, even for whole numbers
+    # Six bits finer than the noise.
+    step = jnp.ldexp(jnp.float32(1), jnp.frexp(safe)[1] - 1 - 6)  # exp2 is not exact, even for whole numbers
     return jnp.where(usable, jnp.round((value + safe * normals) / step) * step, 0.0)
 
 

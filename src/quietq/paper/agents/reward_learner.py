@@ -19,11 +19,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, PyTree
 
 from quietq.noise import Box
 from quietq.paper.agents.deep_q import DeepQ
-from quietq.paper.agents.jax_rewards import JaxReward
+from quietq.paper.agents.jax_world import JaxReward
 from quietq.paper.agents.method import EnvironmentSpaces, Method, some_states
 from quietq.privacy import Certificate, Code, InvalidInput
 from quietq.privacy.checks import instance
@@ -42,7 +43,7 @@ class _AnswersInNumpy(eqx.Module):
         shape = jax.ShapeDtypeStruct((len(states), self.network.actions), jnp.float32)
         return jax.pure_callback(self._ask, shape, states, vmap_method="sequential")
 
-    def _ask(self, states: Any) -> np.ndarray:
+    def _ask(self, states: np.ndarray) -> np.ndarray:
         box = self.network.box
         points = np.clip(np.asarray(states, np.float64), box.low, box.high)  # float32 may lie a hair outside
         return np.asarray(self.network(points[:, 0] if box.dimension == 1 else points), np.float32)
@@ -59,13 +60,13 @@ class ReleasedValues(JaxReward):
     is a pytree (an Equinox module, say), its arrays can be stacked over runs.
     """
 
-    function: Any
+    function: PyTree
     box: Box = eqx.field(static=True)
     promise: str = eqx.field(static=True)
     """The certificate in JSON: text can be compared and hashed, which compiling asks for."""
     by_action: bool = eqx.field(static=True)
 
-    def __init__(self, function: Callable[..., Any], box: Box, certificate: Certificate) -> None:
+    def __init__(self, function: Callable[..., ArrayLike], box: Box, certificate: Certificate) -> None:
         instance("box", box, Box, "the box of states that the values were released for")
         instance("certificate", certificate, Certificate, "the certificate of what the values were computed from")
         self.function = function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
@@ -73,7 +74,7 @@ class ReleasedValues(JaxReward):
         self.box, self.promise, self.by_action = box, stated.to_json(), True
 
     @classmethod
-    def of(cls, source: Any, member: int = 0) -> "ReleasedValues":
+    def of(cls, source: object, member: int = 0) -> "ReleasedValues":
         """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs."""
         if isinstance(source, OpenedFile):
             source = source.function
@@ -88,7 +89,7 @@ class ReleasedValues(JaxReward):
         return values(member)
 
     @classmethod
-    def _as_released(cls, function: Callable[..., Any], box: Box, certificate: Certificate) -> "ReleasedValues":
+    def _as_released(cls, function: Callable[..., ArrayLike], box: Box, certificate: Certificate) -> "ReleasedValues":
         """Values that are known to be the ones that were released, so that nobody's word is needed."""
         made = cls(function, box, certificate)
         object.__setattr__(made, "promise", certificate.to_json())

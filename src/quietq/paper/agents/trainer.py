@@ -15,35 +15,29 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
-from quietq.paper.agents.jax_rewards import as_single
-from quietq.paper.agents.jax_world import WorldState, reset, step
-from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Noise, State, Transition
-from quietq.paper.agents.training import Result, Runs, Training
-from quietq.paper.agents.training_events import LISTENERS, Event
+from quietq.paper.agents.jax_world import WorldState, as_single, reset, step
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Noise, Released, State, Transition
+from quietq.paper.agents.training import Event, Result, Runs, Training
 from quietq.worlds import World
 
-FEWEST_RUNS = 8  # a core is worth using for at least so many runs
 _one_core: ContextVar[bool] = ContextVar("one_core", default=False)
+
+
+StepSeen = tuple[Float[Array, "*runs_steps"], Bool[Array, "*runs_steps"]]
+"""Rewards as the learner got them, and where episodes ended."""
 
 
 class Carry(NamedTuple):
     world: WorldState
     learner: State
-
-
-class RunSnapshot(NamedTuple):
-    """What a run saw, step by step: rewards as the learner got them, and where episodes ended."""
-
-    reward: Float[Array, "runs steps"]
-    over: Bool[Array, "runs steps"]
 
 
 @contextmanager
@@ -63,17 +57,16 @@ def spaces_of(world: World) -> EnvironmentSpaces:
 def run(training: Training) -> Result:
     assert isinstance(training.world, World)
     world, core, steps, length = training.world, training.method.core(), training.steps, training.piece()
-    tell = max(steps // 100, 1) if training.progress == "compiled" else None
     with training.running() as report:
         rewards = training.rewards()
         training.probe(rewards)
         runs = Runs(training.keys(), rewards, None)
-        runs = training.draw(runs, lambda runs: rehearse(core, world, runs, length, tell))
+        runs = training.draw(runs, lambda runs: rehearse(core, world, runs, length))
         carry, pieces, step, ended = begin(core, world, runs), [], 0, False
         seen = lambda: tuple(np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))  # noqa: E731
         while step < steps and not ended:
             piece = min(length, steps - step)
-            carry, new = advance(core, world, runs, carry, step, piece, tell)
+            carry, new = advance(core, world, runs, carry, step, piece)
             pieces.append(new)
             step += piece
             report(step, seen)
@@ -87,31 +80,23 @@ def begin(method: Method, world: World, runs: Runs) -> Carry:
     return _spread(partial(_begin, method, world), runs, None)
 
 
-def advance(
-    method: Method, world: World, runs: Runs, carry: Carry, first: int, length: int, tell_every: int | None = None
-) -> tuple[Carry, RunSnapshot]:
-    """All runs, `length` steps on from step `first`; `tell_every` so many steps, `LISTENERS` hear of it."""
-    program = partial(_advance, method, world, length, tell_every, jnp.asarray(first))
-    return _spread(program, runs, carry)
+def advance(method: Method, world: World, runs: Runs, carry: Carry, first: int, length: int) -> tuple[Carry, StepSeen]:
+    """All runs, `length` steps on from step `first`."""
+    return _spread(partial(_advance, method, world, length, jnp.asarray(first)), runs, carry)
 
 
-def rehearse(method: Method, world: World, runs: Runs, length: int, tell_every: int | None) -> None:
+def rehearse(method: Method, world: World, runs: Runs, length: int) -> None:
     """Traces the whole program without running any of it: raises what it would raise."""
     carry = jax.eval_shape(partial(_begin, method, world), runs, None)
-    program = partial(_advance, method, world, length, tell_every, jnp.asarray(0))
+    program = partial(_advance, method, world, length, jnp.asarray(0))
     after, _ = jax.eval_shape(program, runs, carry)
     for last in (True, False):
         jax.eval_shape(partial(_release, method, last), after.learner, runs.noise)
 
 
-def release(method: Method, runs: Runs, carry: Carry, last: bool = True) -> Any:
+def release(method: Method, runs: Runs, carry: Carry, last: bool = True) -> Released:
     """What each run releases at its end; or else has released so far, if anything, which uses no noise up."""
     return _release(method, last, carry.learner, runs.noise)
-
-
-def _tell(now: Any) -> None:
-    for listener in LISTENERS:
-        listener(int(now))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -123,22 +108,17 @@ def _begin(method: Method, world: World, runs: Runs, carry: None) -> Carry:
     return jax.vmap(one)(runs.keys)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3), donate_argnums=6)
+@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=5)
 def _advance(
-    method: Method, world: World, length: int, tell_every: int | None, first: Array, runs: Runs, carry: Carry
-) -> tuple[Carry, RunSnapshot]:
-    def one(run: Runs, carry: Carry) -> tuple[Carry, RunSnapshot]:
-        def body(carry: Carry, now: Array) -> tuple[Carry, RunSnapshot]:
-            if tell_every is not None:
-                lax.cond(now % tell_every == 0, lambda: jax.debug.callback(_tell, now), lambda: None)
-            return _one_step(method, world, run, carry, now)
-
-        return lax.scan(body, carry, first + jnp.arange(length))
+    method: Method, world: World, length: int, first: Array, runs: Runs, carry: Carry
+) -> tuple[Carry, StepSeen]:
+    def one(run: Runs, carry: Carry) -> tuple[Carry, StepSeen]:
+        return lax.scan(partial(_one_step, method, world, run), carry, first + jnp.arange(length))
 
     return jax.vmap(one)(runs, carry)
 
 
-def _one_step(method: Method, world: World, run: Runs, carry: Carry, now: Array) -> tuple[Carry, RunSnapshot]:
+def _one_step(method: Method, world: World, run: Runs, carry: Carry, now: Array) -> tuple[Carry, StepSeen]:
     key_act, key_world, key_learn, key_reset = jax.random.split(jax.random.fold_in(run.keys, now), 4)
     here = carry.world.position
     action = method.act(carry.learner, here[None], Moment(now, key_act, run.noise))[0]
@@ -151,27 +131,28 @@ def _one_step(method: Method, world: World, run: Runs, carry: Carry, now: Array)
     learner = method.update(carry.learner, seen, Moment(now, key_learn, run.noise))
     over = terminated | truncated
     following = jax.tree.map(lambda new, old: jnp.where(over, new, old), reset(world, key_reset), after)
-    return Carry(following, learner), RunSnapshot(gained, over)
+    return Carry(following, learner), (gained, over)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _release(method: Method, last: bool, learner: State, noise: Noise) -> Any:
+def _release(method: Method, last: bool, learner: State, noise: Noise) -> Released:
     return jax.vmap(method.finish if last else method.current)(learner, noise)
 
 
-def _spread(program: Callable[..., Any], runs: Runs, carry: Carry | None) -> Any:
+def _spread(program: Callable[..., PyTree], runs: Runs, carry: Carry | None) -> PyTree:
     """Runs the program on equal parts of the runs, one core for each, and puts the parts together.
 
     Threads, because XLA leaves Python's lock while it works; the parts are equal, because each size is compiled.
     """
     number = len(runs.keys)
-    parts = 1 if _one_core.get() else min(os.cpu_count() or 1, max(number // FEWEST_RUNS, 1))
+    # A core is worth using for eight runs or more.
+    parts = 1 if _one_core.get() else min(os.cpu_count() or 1, max(number // 8, 1))
     if parts == 1:
         return program(runs, carry)
     size = math.ceil(number / parts)
     indices = [np.minimum(np.arange(i * size, (i + 1) * size), number - 1) for i in range(parts)]
 
-    def part(index: np.ndarray) -> Any:
+    def part(index: np.ndarray) -> PyTree:
         own = None if carry is None else jax.tree.map(lambda leaf: leaf[index], carry)
         return jax.block_until_ready(program(runs.pick(index), own))
 

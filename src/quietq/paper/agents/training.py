@@ -1,4 +1,8 @@
-"""One training, from its settings and checks to what it is charged and draws; `trainer` and `loop` carry it out."""
+"""One training: its settings and checks, what it is charged and draws. `trainer` and `gymnasium_loop` carry it out.
+
+What is seen of it while it runs: released values for callbacks, a bar and TensorBoard for the operator. Returns of the
+true reward are marked as such.
+"""
 
 import hashlib
 import os
@@ -8,23 +12,87 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
+from jaxtyping import Array, PyTree
 
 from quietq.noise import Entropy, SeededEntropy, SystemEntropy
 from quietq.paper.agents.in_loop_method import BookedNoise, InLoopMethod, UnitSteps
-from quietq.paper.agents.jax_rewards import JaxFunction, LiftedReward, as_jax, as_single, stack
-from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, some_states
-from quietq.paper.agents.training_events import Event, reporting
-from quietq.privacy import Account, Certificate, Code, InvalidInput, QuietqError, Receipt
+from quietq.paper.agents.jax_world import JaxFunction, LiftedReward, as_jax, as_single, stack
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, Released, some_states, values_of_runs
+from quietq.privacy import Account, Certificate, Code, InvalidInput, MissingExtra, QuietqError, Receipt
 from quietq.privacy.checks import count
+from quietq.progress import progress_bar
 from quietq.worlds import WORLDS, World
 from quietq.worlds.guards import refuse_private_worlds
+
+if TYPE_CHECKING:
+    from tensorboardX import SummaryWriter
+
+Seen = tuple[np.ndarray, ...]
+"""Rewards as the learner got them, and where episodes ended, one row per run (and copy): for most not private."""
+Report = Callable[[int, Callable[[], Seen]], None]
+"""Hears the step that a training is at, and what gives all that was seen so far."""
+
+
+class Event(NamedTuple):
+    """What a callback gets: the step, and the values that have been released so far (None if nothing has been)."""
+
+    step: int
+    values: Callable[[np.ndarray], np.ndarray] | None  # from observations (points, d) to (runs, points, actions)
+
+    @classmethod
+    def of(cls, step: int, core: Method, current: Released) -> "Event":
+        if current is None:
+            return cls(step, None)
+        return cls(step, lambda points: np.asarray(values_of_runs(core, current, jnp.asarray(points, jnp.float32))))
+
+
+def episode_returns(seen: Seen) -> list[list[float]]:
+    """The returns of all episodes that ended, one list per row of rewards and ends."""
+    rows = []
+    for rewards, over in zip(*(np.asarray(part) for part in seen), strict=True):
+        ends = np.flatnonzero(over) + 1
+        total = np.concatenate([[0.0], np.cumsum(rewards.astype(np.float64))])
+        rows.append(np.diff(total[np.concatenate([[0], ends])]).tolist())
+    return rows
+
+
+@contextmanager
+def reporting(steps: int, progress: bool, log: Path | None, covered: bool) -> Iterator[Report]:
+    """Gives the function to call with the step that a training is at, and with what gives all rewards and ends so far.
+
+    A bar moves, and the mean of the last returns is logged, as private where training sees what is `covered`.
+    """
+    writer, tag = None if log is None else _writer(log), "private_reward/return" if covered else "not_private/return"
+    with progress_bar(progress) as shown:
+        task = shown.add_task("Training", total=steps)
+
+        def at(step: int, seen: Callable[[], Seen]) -> None:
+            shown.update(task, completed=step)
+            if writer is not None and (last := [row[-1] for row in episode_returns(seen()) if row]):
+                writer.add_scalar(tag, float(np.mean(last)), step)
+
+        try:
+            yield at
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def _writer(log: Path) -> "SummaryWriter":
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError as error:
+        raise MissingExtra.of("paper", "Logs for TensorBoard need tensorboardX") from error
+    log.mkdir(parents=True, mode=0o700, exist_ok=True)  # returns of the true reward are for the operator only
+    return SummaryWriter(str(log))
+
 
 PIECES = 20  # a bar moves so often at the least
 _KEPT_FROM = "jax_persistent_cache_min_compile_time_secs"
@@ -54,19 +122,18 @@ def programs_in_memory() -> Iterator[None]:
 class Runs(NamedTuple):
     """The runs of a training; every leaf has a leading axis, one entry per run."""
 
-    keys: Any
-    reward: Any  # None where an environment gives its own
+    keys: Array
+    reward: PyTree  # None where an environment gives its own
     noise: Noise
 
-    def pick(self, index: Any) -> "Runs":
+    def pick(self, index: int | np.ndarray) -> "Runs":
         """One of them, without the axis; or some, with it."""
         return jax.tree.map(lambda leaf: leaf[index], self)
 
 
 class Result(NamedTuple):
-    released: Any  # with a leading axis, one entry per run
-    seen: Any
-    """Rewards as the learner got them, and where episodes ended, one row per run (and copy): for most not private."""
+    released: Released  # with a leading axis, one entry per run
+    seen: Seen
     steps: int
 
 
@@ -84,7 +151,7 @@ class Training:
     seeds: int = 1
     simulate: int | None = None
     every: int | None = None
-    progress: bool | str = False
+    progress: bool = False
     callback: Callable[[Event], bool | None] | None = None
     log: str | os.PathLike[str] | None = None
     charged: bool = False  # whether noise was paid for
@@ -129,7 +196,7 @@ class Training:
         return self.method.spends and self.simulate is None
 
     @contextmanager
-    def running(self) -> Iterator[Callable[..., None]]:
+    def running(self) -> Iterator[Report]:
         """What holds while it runs: precision, no program on disk, and who is told."""
         log, covered = None if self.log is None else Path(self.log), not self.method.uses_true_reward
         with (
@@ -191,7 +258,7 @@ class Training:
             drawn = [each for each in pool.map(one, range(self.draws)) for _ in range(self.seeds)]
         return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
 
-    def rewards(self) -> Any:
+    def rewards(self) -> PyTree:
         """Each run's reward, stacked; None where an environment gives its own."""
         if self.sources is not None:
             return stack([as_jax(one) for one in self.sources for _ in range(self.seeds)])
@@ -202,7 +269,7 @@ class Training:
             reward = LiftedReward(reward, jnp.asarray(self.spaces.box.low, jnp.float32))
         return stack([reward] * self.members)
 
-    def probe(self, rewards: Any) -> None:
+    def probe(self, rewards: PyTree) -> None:
         """Refuses rewards that are not finite at some public states."""
         states = jnp.asarray(some_states(self.spaces.box), jnp.float32)
         single = as_single if self.method.spends else jnp.asarray
@@ -211,14 +278,14 @@ class Training:
         if not np.isfinite(values).all():
             raise InvalidInput("reward must be finite everywhere; nothing was drawn or spent.")
 
-    def keys(self) -> Any:
+    def keys(self) -> Array:
         return jax.random.split(jax.random.key(self.seed), self.members)
 
     def piece(self) -> int:
         """How many steps go by between two looks: equal pieces where it can be, for each length is compiled."""
         if self.every is not None:
             return min(self.every, self.steps)
-        if self.progress is True or self.callback is not None or self.log is not None:
+        if self.progress or self.callback is not None or self.log is not None:
             return next(n for n in range(-(-self.steps // PIECES), self.steps + 1) if self.steps % n == 0)
         return self.steps
 

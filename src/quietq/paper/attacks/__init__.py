@@ -9,7 +9,11 @@ except ImportError as error:
     raise MissingExtra.of("paper", "Attacks on trainings need JAX and Equinox") from error
 
 from quietq.paper.attacks.frozen_step import frozen_sensitivity as frozen_sensitivity
-from quietq.paper.attacks.on_trainings import audit_training as audit_training
+from quietq.paper.attacks.on_trainings import (
+    Privatising as Privatising,
+    Trainings as Trainings,
+    View as View,
+    audit_training as audit_training,
+)
 from quietq.paper.attacks.reconstruct import reconstruct as reconstruct
-from quietq.paper.attacks.runs import Privatising as Privatising, Trainings as Trainings, View as View
 from quietq.paper.attacks.trajectories_attack import audit_evaluation as audit_evaluation

@@ -15,13 +15,13 @@ from quietq.feedback.trajectories import Cells
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.paper.agents import InLoopMethod, RewardLearner
+from quietq.paper.agents.method import Method
 from quietq.paper.algorithm import Published
 from quietq.paper.attacks.frozen_step import frozen_sensitivity
-from quietq.paper.attacks.on_trainings import ScoreKind, audit_training
-from quietq.paper.attacks.runs import Privatising, View
+from quietq.paper.attacks.on_trainings import Privatising, ScoreKind, View, audit_training
 from quietq.paper.attacks.trajectories_attack import audit_evaluation, frozen_trajectories
 from quietq.paper.baselines.abadi import GradientNoise
-from quietq.paper.baselines.balle import Evaluation
+from quietq.paper.baselines.balle import Evaluation, Regression
 from quietq.paper.baselines.value_network import NetworkValueNoise
 from quietq.paper.methods import METHODS, build_method
 from quietq.paper.observed import observed_mechanism
@@ -29,14 +29,19 @@ from quietq.privacy import Budget, InvalidInput, LipschitzBall, Relation, SupBal
 from quietq.privacy.checks import count
 from quietq.worlds import WALK, World, find_world
 
-QUERIES = {"final": 65, "policy": 65, "every": 9}  # states a coordinate that are asked for, unless told otherwise
-OF_TRAINING = ("score", "queries", "moments", "steps", "public_walk")
-
 
 def plan_audit(
-    method: str, runs: int, budget: Budget, people: int = 50, *, confidence: float = 0.95, seed: int = 0,
-    options: Mapping[str, Any], hyper: Mapping[str, Any], folder: Path | None = None,
-) -> Audit:  # fmt: skip
+    method: str,
+    runs: int,
+    budget: Budget,
+    people: int = 50,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+    options: Mapping[str, Any],
+    hyper: Mapping[str, Any],
+    folder: Path | None = None,
+) -> Audit:
     """The audit of a method by its name, with everything refused that can be before it runs.
 
     `options` are those of the attack and of the private reward that were extra (`world`, `radius`, `noise`, `pieces`,
@@ -55,7 +60,7 @@ def plan_audit(
     if options.get("view", "reward") != "reward":
         private = Privatising(relation, budget, options.get("noise", "path"), options.get("pieces"))
         return train(build_method(method, hyper), private=private)
-    if hyper or any(name in options for name in OF_TRAINING):
+    if hyper or any(name in options for name in ("score", "queries", "moments", "steps", "public_walk")):
         raise InvalidInput(
             "The private reward itself is seen whole, before any training: for hyper-parameters and the options of "
             "trainings add --view final."
@@ -71,13 +76,19 @@ def plan_audit(
 
 
 def _plan_training(
-    method: Any, world: World, runs: int, options: Mapping[str, Any], folder: Path | None, common: Mapping[str, Any],
+    method: Method,
+    world: World,
+    runs: int,
+    options: Mapping[str, Any],
+    folder: Path | None,
+    common: Mapping[str, Any],
     private: Privatising | None = None,
-) -> Audit:  # fmt: skip
+) -> Audit:
     seen: Any = options.get("view", "final")
     if seen != "every" and "moments" in options:
         raise InvalidInput("--moments is for --view every.")
-    view = View(seen, options.get("queries", QUERIES[seen]), options.get("moments", 10))
+    queries = options.get("queries", 9 if seen == "every" else 65)
+    view = View(seen, queries, options.get("moments", 10))
     extra = {name: options[name] for name in ("move", "score", "public_walk", "steps") if name in options}
     return partial(audit_training, method, world, runs, view=view, folder=folder, private=private, **extra, **common)
 
@@ -130,7 +141,6 @@ def noising_methods() -> dict[str, type[InLoopMethod]]:
 
 
 _TRAJECTORIES = 150
-_AMPLE = Budget(10.0, 1e-6)  # so that so few trajectories are enough for a smooth bound that is also the local one
 
 
 def plan_training_checks(budget: Budget | None = None, seed: int = 0) -> dict[str, Check]:
@@ -158,11 +168,17 @@ def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[InLoopMethod, bool]]:
     }
 
 
-def _check_evaluation(kind: Any, seed: int) -> Movement:
+def _check_evaluation(kind: Regression, seed: int) -> Movement:
     """Everybody was everywhere and was paid the most."""
     relation, cells = Trajectories(_TRAJECTORIES, largest_reward=1.0), Cells.states(3)
+    # An ample budget: so few trajectories are enough for a smooth bound that is also the local one.
     evaluation = Evaluation(
-        budget=_AMPLE, relation=relation, gamma=0.5, cells=cells, kind=kind, ridge=1.0 if kind == "lsl" else None
+        budget=Budget(10.0, 1e-6),
+        relation=relation,
+        gamma=0.5,
+        cells=cells,
+        kind=kind,
+        ridge=1.0 if kind == "lsl" else None,
     )
     one = (np.append(np.arange(3), np.zeros(40)), np.ones(43))
     return frozen_trajectories(evaluation, [one] * _TRAJECTORIES, seed=seed)

@@ -19,11 +19,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from quietq.audit.finding import Movement, Unprotected
 from quietq.paper.agents import EnvironmentSpaces, InLoopMethod, Transition
-from quietq.paper.agents.in_loop_method import UnitNoise
+from quietq.paper.agents.in_loop_method import NoiseDraw, UnitNoise
 from quietq.paper.agents.method import Moment
 from quietq.paper.agents.protect import Protected, watched
 from quietq.paper.agents.trainer import spaces_of
@@ -32,7 +32,6 @@ from quietq.worlds import World
 
 _WIDEST = 8.0
 _TAGS = 2**18
-_CLIMBS = 12
 _NEAR = 1e-5  # far above rounding, far below what is between two tags
 Rewards = Float[Array, " rewards"]
 Look = Callable[[Rewards], tuple[Float[Array, " numbers"], Float[Array, ""]]]
@@ -40,9 +39,15 @@ Look = Callable[[Rewards], tuple[Float[Array, " numbers"], Float[Array, ""]]]
 
 
 def frozen_sensitivity(
-    method: InLoopMethod, spaces: EnvironmentSpaces | World, *, rewards: int = 24, same: bool = False,
-    name: str | None = None, climb: bool = True, seed: int = 0,
-) -> Movement:  # fmt: skip
+    method: InLoopMethod,
+    spaces: EnvironmentSpaces | World,
+    *,
+    rewards: int = 24,
+    same: bool = False,
+    name: str | None = None,
+    climb: bool = True,
+    seed: int = 0,
+) -> Movement:
     """How far an adversary moves a method's private step, beside what its noise is enough for.
 
     `spaces` are a world, or what is public about an environment. `method` may be any method that noises as it goes, or
@@ -91,9 +96,15 @@ class FrozenStep:
     """The private step of a method (or of a copy that may be broken) as a function of the rewards that take part."""
 
     def __init__(
-        self, method: InLoopMethod, spaces: EnvironmentSpaces | World, *, rewards: int = 24, same: bool = False,
-        name: str | None = None, seed: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        method: InLoopMethod,
+        spaces: EnvironmentSpaces | World,
+        *,
+        rewards: int = 24,
+        same: bool = False,
+        name: str | None = None,
+        seed: int = 0,
+    ) -> None:
         spaces = spaces_of(spaces) if isinstance(spaces, World) else spaces
         key, tags = jax.random.key(seed), Tags()
         self._batch = _transitions(spaces, rewards, same, seed)
@@ -151,7 +162,7 @@ class FrozenStep:
         if len(np.unique(places)) < len(places):
             raise Unprotected(f"{self.name} uses a normal twice: two of its noises are the same.")
 
-    def _emptied(self, rewards: np.ndarray, noise: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _emptied(self, rewards: np.ndarray, noise: NoiseDraw) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """What all rounds let out, on the way and at the end, and the normals of each noise in them, in no order."""
         self._told.clear()
         state, public = self._start, []
@@ -163,14 +174,14 @@ class FrozenStep:
         jax.effects_barrier()
         return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(public, eqx.is_array))], list(self._told)
 
-    def _without(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _without(self, function: Callable[..., PyTree]) -> Callable[..., PyTree]:
         """Compiled, with zeros in place of what it noises; the normals are told as it runs."""
 
         def tell(call: Protected) -> Array:
             jax.debug.callback(lambda normals: self._told.append(np.array(normals)), call.normals)
             return jnp.zeros_like(call.value)
 
-        def emptied(*arguments: Any) -> Any:
+        def emptied(*arguments: PyTree) -> PyTree:
             with watched(instead=tell):
                 return function(*arguments)
 
@@ -215,7 +226,7 @@ class Search:
         self, name: str, look: Look, centre: np.ndarray, radius: float, climb: bool = True, seed: int = 0
     ) -> None:
         self._name, self._centre, self._radius, self._number = name, centre, radius, len(centre)
-        self._climbs, self._rng = _CLIMBS if climb else 0, np.random.default_rng(seed)
+        self._climbs, self._rng = 12 if climb else 0, np.random.default_rng(seed)
         self._best = Farthest(0.0, float("nan"), np.zeros(self._number), "nothing")
 
         def squared(direction: Rewards, centre: Rewards) -> tuple[Float[Array, ""], Float[Array, " two"]]:

@@ -26,20 +26,124 @@ weights by which the released policy beats every other: the difference between i
 mixture of those of the policies tried so far. Each round tries the policy that is best for these weights, and moves the
 mixture towards it; the length of the difference, the margin, falls until nothing tells the released policy from the
 mixture.
+
+All three plan in a world on a grid (`Discretised`), with its public dynamics only. States are the points of a regular
+grid; what lies between them is shared out among the corners around it (hat functions), as in `worlds.planning`. A
+reward is one number a point, for the state that a step leads to, and is taken to be linear in between. Nothing here
+looks at the world's reward.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from quietq.paper.attacks.discretised import Discretised, best_actions, mixed
+from quietq.paper.discrete import Tabular
 from quietq.privacy import InvalidInput, QuietqError
-from quietq.privacy.checks import count, not_negative, positive, probability
+from quietq.privacy.checks import count, instance, not_negative, numbers, positive, probability
+from quietq.worlds import World
+from quietq.worlds.planning import MOST_ON_A_GRID, after, corners_of
 
-_CHARGES = np.logspace(-12, 8, 81)
-"""What is tried, relative to the scale of the equations; with the last, nothing but a constant is left."""
-_TOO_STEEP = 1.01  # slopes that exceed the declared one by less are rounding
+_STARTS = 64
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Discretised:
+    """A world as a table of chances; make it with `discretise`."""
+
+    world: World
+    points: int  # a coordinate
+    states: Float[np.ndarray, "n d"]
+    transitions: Float[np.ndarray, "n m n"]  # chances of the next state, given a state and an action
+    start: Float[np.ndarray, " n"]  # chances of the first state
+
+    def expected(self, rewards: object) -> Float[np.ndarray, "n m"]:
+        """The mean reward of each state and action, from rewards of the states that steps lead to."""
+        given = numbers("rewards", rewards)
+        if given.shape != (len(self.states),) or not np.isfinite(given).all():
+            raise InvalidInput(f"rewards must be {len(self.states)} finite numbers, one per point of the grid.")
+        return self.transitions @ given
+
+    def tabular(self, rewards: np.ndarray, gamma: float) -> Tabular:
+        """The same world for the exact values of `paper.discrete`, with rewards of the state that a step leads to."""
+        return Tabular(self.transitions, self.expected(rewards), probability("gamma", gamma))
+
+    def best_values(self, rewards: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
+        table = self.tabular(rewards, gamma)
+        q, policy, here = table.rewards, table.rewards.argmax(axis=1), np.arange(len(self.states))
+        for _ in range(1000):
+            q = table.q(table.evaluate(policy))
+            gain = q.max(axis=1) - q[here, policy]
+            if (gain <= 1e-12 * max(1.0, np.abs(q).max())).all():  # rounding must not turn it round and round
+                break
+            policy = q.argmax(axis=1)
+        return q
+
+    def visits(self, policy: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:
+        """Discounted visits of the states that steps lead to, for the chances of actions (n, m) at each state."""
+        moves = self.moves(policy)
+        return np.linalg.solve((np.eye(len(moves)) - gamma * moves).T, moves.T @ self.start)
+
+    def moves(self, policy: np.ndarray) -> Float[np.ndarray, "n n"]:
+        return np.einsum("sa,sat->st", policy, self.transitions)
+
+    def hats(self, knots: int) -> Float[np.ndarray, "n features"]:
+        """Hat functions on a coarser grid of so many knots a coordinate, at the grid's points."""
+        corners, shares = corners_of(self.world.box, knots - 1, self.states)
+        features = np.zeros((len(self.states), knots**self.world.box.dimension))
+        np.add.at(features, (np.arange(len(features))[:, None], corners), shares)
+        return features
+
+    @cached_property
+    def slopes(self) -> Float[np.ndarray, "edges n"]:
+        """Takes rewards to their differences between neighbouring points."""
+        step, same = np.diff(np.eye(self.points), axis=0), np.eye(self.points)
+        if self.world.box.dimension == 1:
+            return step
+        return np.vstack([np.kron(step, same), np.kron(same, step)])
+
+
+def discretise(world: World, points: int | None = None) -> Discretised:
+    """A world of one or two coordinates on a grid of so many points a coordinate.
+
+    Chance is integrated by the midpoint rule, which for uniform moves is exact but for the ends.
+    """
+    instance("world", world, World, "one of quietq's worlds, e.g. find_world('walk')")
+    box = world.box
+    if max(box.dimension, world.draws) > MOST_ON_A_GRID:
+        raise InvalidInput(
+            f"Rewards are reconstructed on a grid, which is for at most {MOST_ON_A_GRID} coordinates, but the "
+            f"{world.name} has {box.dimension}."
+        )
+    most = {1: 257, 2: 21}[box.dimension]
+    # An odd number of points a coordinate, so that there is one in the middle of the box.
+    points = {1: 65, 2: 13}[box.dimension] if points is None else count("points", points, 5, most)
+    axis = np.linspace(0, 1, points)
+    mesh = np.stack(np.meshgrid(*[axis] * box.dimension, indexing="ij"), axis=-1).reshape(-1, box.dimension)
+    states = mesh * np.subtract(box.high, box.low) + box.low
+    nothing = lambda states: np.zeros(len(states))  # noqa: E731 (only the dynamics are asked for)
+    each = [after(world, nothing, points - 1, states, action)[1].toarray() for action in range(world.actions)]
+    transitions = np.stack(each, axis=1)
+    if not np.allclose(transitions.sum(axis=-1), 1):
+        raise InvalidInput(f"Rewards are reconstructed in worlds without an early end, and the {world.name} has one.")
+    middles = (np.arange(_STARTS) + 0.5) / _STARTS
+    draws = np.stack(np.meshgrid(*[middles] * world.draws, indexing="ij"), axis=-1).reshape(-1, world.draws)
+    corners, shares = corners_of(box, points - 1, world.start(draws, np))
+    start = np.bincount(corners.ravel(), shares.ravel(), len(states)) / len(draws)
+    return Discretised(world, points, states, transitions, start)
+
+
+def best_actions(values: np.ndarray) -> Bool[np.ndarray, "n m"]:
+    """Which actions are best at each state, by their values (n, m); several where they are alike but for rounding."""
+    gap = values.max(axis=1, keepdims=True) - values
+    # Values that differ by no more than rounding, relative to their range, are alike.
+    return gap <= 1e-9 * max(float(np.ptp(values)), np.finfo(np.float64).tiny)
+
+
+def mixed(best: np.ndarray) -> Float[np.ndarray, "n m"]:
+    return best / best.sum(axis=1, keepdims=True)
 
 
 class Inversion(NamedTuple):
@@ -58,11 +162,13 @@ def invert(grid: Discretised, values: np.ndarray, gamma: float, steepest: float 
     `steepest` is the most that the reward is known to change between neighbouring points, if anything is.
     """
     expected = implied_rewards(grid, values, gamma)
-    most = np.inf if steepest is None else _TOO_STEEP * not_negative("steepest", steepest)
+    # Slopes that exceed the declared one by less than a hundredth are rounding.
+    most = np.inf if steepest is None else 1.01 * not_negative("steepest", steepest)
     equations, goal = grid.transitions.reshape(expected.size, -1), expected.ravel()
     normal, steep, right = equations.T @ equations, grid.slopes.T @ grid.slopes, equations.T @ goal
     least, rewards = np.inf, np.full(len(normal), goal.mean())
-    for tried in _CHARGES * np.trace(normal) / np.trace(steep):
+    # Charges relative to the scale of the equations; with the last, nothing but a constant is left.
+    for tried in np.logspace(-12, 8, 81) * np.trace(normal) / np.trace(steep):
         inverse = np.linalg.inv(normal + tried * steep)
         found = inverse @ right
         freedom = expected.size - np.trace(inverse @ normal)
@@ -72,20 +178,19 @@ def invert(grid: Discretised, values: np.ndarray, gamma: float, steepest: float 
     return Inversion(rewards, float(np.sqrt(np.square(equations @ rewards - goal).mean())))
 
 
-SIZE = 0.5
-"""Small against what a point of reward can add to the lead; from about 10 on nothing but 0 is left in our worlds."""
 WRONG = 2.0  # what Ng & Russell charge for a state in which the policy is not the best
 
 
 def inverse_rl(
-    grid: Discretised, best: np.ndarray, gamma: float, *, size: float = SIZE, wrong: float | None = None
+    grid: Discretised, best: np.ndarray, gamma: float, *, size: float = 0.5, wrong: float | None = None
 ) -> Float[np.ndarray, " n"]:
     """A reward that makes a policy optimal; up to scale and shift. Zero if no other is worth its size.
 
     `best` says which actions the policy takes for best at each state, (n, m). Where there are several, all of them have
     to be, and the state adds to the lead only if some action is left out. `wrong` is for policies that are not quite
     optimal for any reward, such as noised ones: the policy need not be optimal, but a lead below zero counts so many
-    times.
+    times. `size`, the charge for the sum of |r|, is small against what a point of reward can add to the lead; from
+    about 10 on nothing but 0 is left in our worlds.
     """
     from scipy.optimize import linprog  # slow to import
 
@@ -123,11 +228,6 @@ def inverse_rl(
     return np.asarray(found.x[:n])
 
 
-KNOTS = {1: 17, 2: 7}  # of the hat functions that features are, a coordinate
-ROUNDS = 30
-CLOSE = 1e-3  # a margin below this part of the first is taken for none
-
-
 class Apprentice(NamedTuple):
     weights: Float[np.ndarray, " features"]
     """Of the features, those whose best policy came nearest to the released one; up to scale and shift."""
@@ -138,15 +238,21 @@ class Apprentice(NamedTuple):
 
 
 def apprenticeship(
-    grid: Discretised, policy: np.ndarray, gamma: float, *, knots: int | None = None, rounds: int = ROUNDS,
-    close: float = CLOSE,
-) -> Apprentice:  # fmt: skip
+    grid: Discretised,
+    policy: np.ndarray,
+    gamma: float,
+    *,
+    knots: int | None = None,
+    rounds: int = 30,
+    close: float = 1e-3,
+) -> Apprentice:
     """Weights of hat functions for which a policy, the chances of actions at each state (n, m), is the best."""
     n, m = grid.transitions.shape[:2]
     policy, gamma = np.asarray(policy, dtype=np.float64), probability("gamma", gamma)
     if policy.shape != (n, m) or not ((policy >= 0).all() and np.allclose(policy.sum(axis=1), 1)):
         raise InvalidInput(f"policy must give {m} probabilities for each of {n} states.")
-    default = min(KNOTS[grid.world.box.dimension], grid.points)
+    # Features are hat functions, so many a coordinate.
+    default = min({1: 17, 2: 7}[grid.world.box.dimension], grid.points)
     features = grid.hats(default if knots is None else count("knots", knots, 2, grid.points))
     rounds, close = count("rounds", rounds), positive("close", close)
     goal = grid.visits(policy, gamma) @ features

@@ -17,15 +17,22 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.paper.agents import ActorCritic, Agent
-from quietq.paper.attacks.discretised import Discretised, best_actions, discretise, mixed
-from quietq.paper.attacks.inversion import WRONG, apprenticeship, inverse_rl, invert
+from quietq.paper.attacks.inversion import (
+    WRONG,
+    Discretised,
+    apprenticeship,
+    best_actions,
+    discretise,
+    inverse_rl,
+    invert,
+    mixed,
+)
 from quietq.privacy import Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.checks import instance, real
 from quietq.released import PrivateFunction, open_release
 from quietq.released.private_network import PrivateNetwork
 from quietq.worlds import RewardFunction, World, find_place, mean_return, plan_on_grid, rewards_at, uniform_policy
 
-EPISODES = 500
 _FLAT = 1e-9  # a reward that varies by less, relative to its size, is a constant
 
 
@@ -192,7 +199,7 @@ def _judged(name: str, rewards: np.ndarray, blind_to: tuple[str, ...], truth: np
 def _planned(world: World, private: PrivateFunction, truth: RewardFunction) -> float:
     """The score under the true reward of planning on a private one."""
     policies = (uniform_policy(world), plan_on_grid(world, truth), plan_on_grid(world, private))
-    random, best, own = (mean_return(world, policy, truth, episodes=EPISODES) for policy in policies)
+    random, best, own = (mean_return(world, policy, truth, episodes=500) for policy in policies)
     return (own - random) / (best - random)
 
 
@@ -246,10 +253,14 @@ def attack_agent(file: Path, world: str | None = None, points: int | None = None
     found = [
         reconstruct(
             lambda states, member=member: agent.q_values(states, member),
-            place, gamma, truth=place.reward_at, points=points, attacks=attacks,
+            place,
+            gamma,
+            truth=place.reward_at,
+            points=points,
+            attacks=attacks,
         )
         for member in members
-    ]  # fmt: skip
+    ]
     return AttackedFile(f"agent ({agent.method.name})", agent.certificate, place, found)
 
 

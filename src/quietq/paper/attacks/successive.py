@@ -13,7 +13,7 @@ The attack (`rewards_from_successive`) takes nothing but what is public. `releas
 real learner and trainer, in double precision, for linear hats whose knots are the only states a world has.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,8 @@ from jaxtyping import Bool, Float, Int
 from quietq.noise import SeededEntropy
 from quietq.paper import Published
 from quietq.paper.agents import replay as memory, trainer
+from quietq.paper.agents.jax_world import JaxReward
+from quietq.paper.agents.method import Noise
 from quietq.paper.algorithm import ACTING
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, numbers, positive, probability
@@ -78,7 +80,7 @@ def rewards_from_successive(
     return Recovered(reward, (right[seen] ** 2).sum(axis=0) > 1 - _RANK)
 
 
-def released_rounds(method: Published, world: World, reward: Any, rounds: int, seed: int = 0) -> list[Round]:
+def released_rounds(method: Published, world: World, reward: JaxReward, rounds: int, seed: int = 0) -> list[Round]:
     """One run of the text's algorithm, round by round: after each, values plus the round's own noise at all knots.
 
     `reward` is a JAX reward of the world. The learner computes in double precision, from rewards in single precision.
@@ -101,7 +103,7 @@ def released_rounds(method: Published, world: World, reward: Any, rounds: int, s
     return released
 
 
-def _round(method: Published, carry: trainer.Carry, noise: Any, number: int) -> Round:
+def _round(method: Published, carry: trainer.Carry, noise: Noise, number: int) -> Round:
     paths, by_step = noise
     learner = jax.tree.map(lambda leaf: leaf[0], carry.learner.learner)
     scaled, knots = learner.network.scaled, learner.network.weights.shape[1]

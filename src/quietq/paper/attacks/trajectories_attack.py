@@ -14,7 +14,6 @@ from quietq.privacy import Budget, Trajectories
 from quietq.privacy.smooth_sensitivity import Admissible
 
 _HORIZON, _REWARD = 3, 1.0
-_RANDOM = 20
 _LONGEST = 40
 
 
@@ -30,9 +29,12 @@ def audit_evaluation(people: int, budget: Budget, runs: int = 1000, **options: A
     moved, seen = "one trajectory's rewards", "the released weights"
     attack = Attack("evaluation", "a chain of three states", str(relation), moved, seen, "learned")
     return audit_draws(
-        lambda side, stream: evaluation.release(worlds[side], simulate=stream).weights, runs, attack,
-        Promise("certified", budget.epsilon, budget.delta), **options,
-    )  # fmt: skip
+        lambda side, stream: evaluation.release(worlds[side], simulate=stream).weights,
+        runs,
+        attack,
+        Promise("certified", budget.epsilon, budget.delta),
+        **options,
+    )
 
 
 def frozen_trajectories(evaluation: Evaluation, trajectories: Sequence[Trajectory], *, seed: int = 0) -> Movement:
@@ -51,7 +53,7 @@ def frozen_trajectories(evaluation: Evaluation, trajectories: Sequence[Trajector
     everywhere = np.append(np.arange(cells), np.zeros(_LONGEST, np.int64))
     answers: list[tuple[str, Trajectory]] = [("nobody", ([], []))]
     answers += [("everywhere", (everywhere, np.full(len(everywhere), sign * largest))) for sign in (1.0, -1.0)]
-    for length in rng.integers(1, _LONGEST, _RANDOM):
+    for length in rng.integers(1, _LONGEST, 20):
         rewards = rng.choice([-1e9, -largest, largest, 1e9], length)
         answers.append(("random", (rng.integers(-1, cells + 1, length), rewards)))
     here = weights(trajectories)

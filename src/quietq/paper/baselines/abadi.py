@@ -20,12 +20,13 @@ be C if |grad Q| were at most C; but the derivative by the output's bias alone i
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.flatten_util import ravel_pytree
 from jax_privacy import clipped_grad
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -38,7 +39,7 @@ from quietq.paper.agents.in_loop_method import ROUNDS, InLoopMethod, NoiseDraw, 
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition
 from quietq.paper.agents.networks import Network, NetworkName
 from quietq.paper.agents.protect import protect, total
-from quietq.paper.baselines.figure2_learner import Baseline, BaselineDraw, simulated
+from quietq.paper.algorithm import Baseline, BaselineDraw, simulated
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import count, positive
 from quietq.privacy.norms import UNIT_ROUNDING, AnyNorm, ClippedGradients, RewardGradients
@@ -54,7 +55,9 @@ class NoisyDescent(DeepQ, InLoopMethod):
     """Deep Q-learning whose gradients are noised round by round, each by its own public sensitivity."""
 
     norm_kind: ClassVar[type[RewardGradients]]
-    optimiser: Any = option("sgd", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
+    optimiser: str | optax.GradientTransformation = option(
+        "sgd", "An optimiser of Optax, by name (from Python also itself)."
+    )
     learning_rate: float = option(1.0, "Step size, for an optimiser given by name.", positive)
     explore_last: float = option(1.0, "Share of random actions in the long run.", share)
 
@@ -81,10 +84,12 @@ class GradientNoise(NoisyDescent):
     norm_kind = ClippedGradients
     network: NetworkName = field(default="mlp", init=False)
     features: int = field(default=2, init=False)
-    widths: tuple[int, ...] = option((32,), "Hidden layers of the network.")
-    optimiser: Any = option("adam", "An optimiser of Optax by name (or, from Python, any Optax optimiser).")
+    widths: tuple[int, ...] = option((16,), "Hidden layers of the network.")
+    optimiser: str | optax.GradientTransformation = option(
+        "adam", "An optimiser of Optax, by name (from Python also itself)."
+    )
     learning_rate: float = option(0.02, "Step size, for an optimiser given by name.", positive)
-    gamma: float = option(0.9, "Discount of the future.", share)
+    gamma: float = option(0.8, "Discount of the future.", share)
     clip: float = option(1.0, "Length that each transition's gradient is clipped to.", positive)
     batch: int = option(500, "Transitions a gradient step.", count)
     start: int = option(500, "Transitions to be seen before the first gradient step.", count)
@@ -107,7 +112,7 @@ class GradientNoise(NoisyDescent):
         buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
         turn = steps // self.train_every - self.first_step // self.train_every
 
-        def gradient(network: Network) -> Any:
+        def gradient(network: Network) -> Network:
             batch = noise.clip(memory.sample(buffer, self.batch, seen.action.shape[0], now))
             return self.noised(network, state.target, batch, noise, turn)
 
@@ -115,7 +120,7 @@ class GradientNoise(NoisyDescent):
         ready = due & (turn >= 0) & (turn < noise.normals.shape[0])  # without normals of its own, no round
         return self.descend(state, buffer, gradient, ready, steps % self.target_every == 0)
 
-    def noised(self, network: Network, target: Network, batch: Transition, noise: NoiseDraw, turn: Array) -> Any:
+    def noised(self, network: Network, target: Network, batch: Transition, noise: NoiseDraw, turn: Array) -> Network:
         goals = self.goals(target, batch)
         following = jnp.abs(jax.vmap(target)(batch.next_state)).max(axis=1)
 
@@ -124,9 +129,14 @@ class GradientNoise(NoisyDescent):
 
         together = max(n for n in range(1, math.isqrt(self.batch) + 1) if self.batch % n == 0)
         clipped = clipped_grad(
-            loss, l2_clip_norm=self.clip, normalize_by=self.batch, batch_argnums=(1, 2, 3), keep_batch_dim=False,
-            microbatch_size=together, nan_safe=False,
-        )(network, goals, batch.state, batch.action)  # fmt: skip
+            loss,
+            l2_clip_norm=self.clip,
+            normalize_by=self.batch,
+            batch_argnums=(1, 2, 3),
+            keep_batch_dim=False,
+            microbatch_size=together,
+            nan_safe=False,
+        )(network, goals, batch.state, batch.action)
         slopes = self.slopes(network, batch)
         leaves = [jnp.abs(leaf.reshape(self.batch, -1)) for leaf in jax.tree.leaves(slopes)]
         lengths = jnp.sqrt(sum((leaf**2).sum(axis=1) for leaf in leaves))
@@ -152,7 +162,7 @@ class GradientNoise(NoisyDescent):
         method = replace(self, batch=number, start=1, train_every=1, replay=ROUNDS * number)
         network = method.init(spaces, key).network
 
-        def one_round(seen: Transition, noise: Noise) -> Any:
+        def one_round(seen: Transition, noise: Noise) -> Network:
             return method.noised(network, network, seen, noise, jnp.array(1))
 
         centre = chosen(jax.vmap(network)(batch.state), batch.action) - method.goals(network, batch)
@@ -161,10 +171,6 @@ class GradientNoise(NoisyDescent):
 
 def taken_value(network: Network, state: Array, action: Array) -> Array:
     return chosen(network(state)[None], action[None])[0]
-
-
-C2 = math.sqrt(2)
-"""The constant of Abadi et al.'s theorem 1, as the paper sets it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +191,8 @@ class GradientPerturbation(Baseline):
 
     def sigma(self, steps: int) -> float:
         """By Abadi et al.'s theorem 1 with a sampling share of 1: our reading."""
-        return C2 * math.sqrt(self.updates(steps) * math.log(1 / self.delta)) / self.epsilon
+        # The paper sets the constant of Abadi et al.'s theorem 1 to sqrt(2).
+        return math.sqrt(2) * math.sqrt(self.updates(steps) * math.log(1 / self.delta)) / self.epsilon
 
     def mu(self, steps: int) -> float:
         return 2 * math.sqrt(self.updates(steps)) / self.sigma(steps)
@@ -198,7 +205,7 @@ class GradientPerturbation(Baseline):
         buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
         turn = now.step + 1 - self.start
 
-        def gradient(network: Network) -> Any:
+        def gradient(network: Network) -> Network:
             batch = memory.sample(buffer, self.batch, copies, now)
             mean = self.clipped(network, self.goals(state.target, batch), batch)
             flat, build = ravel_pytree(eqx.filter(mean, eqx.is_array))
@@ -207,7 +214,7 @@ class GradientPerturbation(Baseline):
         ready = (turn >= 0) & (turn < noise.normals.shape[0])
         return self.descend(state, buffer, gradient, ready, (now.step + 1) % self.target_every == 0)
 
-    def clipped(self, network: Network, goals: Float[Array, " batch"], batch: Transition) -> Any:
+    def clipped(self, network: Network, goals: Float[Array, " batch"], batch: Transition) -> Network:
         """The mean of the transitions' gradients, each clipped to length C."""
 
         def loss(network: Network, goal: Array, state: Array, action: Array) -> Array:

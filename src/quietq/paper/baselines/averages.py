@@ -9,7 +9,7 @@ entry, whatever the data.
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +17,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.paper.agents.hyper_parameters import option, positive_or_none, share
-from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Transition
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, State, Transition
 from quietq.paper.agents.networks import LinearQ, Scaled, check_knots
 from quietq.paper.agents.protect import total
 from quietq.privacy.checks import count
 
-LEAST = 1e-3  # knots whose weights come to no more than this, of all that was seen, count as not seen
 MOST_GAMMA = 0.999
 
 
@@ -37,7 +36,8 @@ class Averages(NamedTuple):
     @property
     def seen(self) -> Bool[Array, "actions knots"]:
         """Where enough was seen to divide by; what was seen of the other knots does not count."""
-        return self.weight > LEAST
+        # A knot whose weights come to less, of all that was seen, counts as not seen.
+        return self.weight > 1e-3
 
     def means(self) -> Float[Array, "actions knots"]:
         """Mean rewards; 0 where too little was seen."""
@@ -56,9 +56,10 @@ class Averaging(Method):
     knots: int = option(7, "Knots a coordinate, at which mean rewards and values are kept.", partial(count, least=2))
     gamma: float = option(0.9, "Discount of the future.", partial(share, most=MOST_GAMMA))
     spread: float | None = option(
-        0.05, "Deviation of mean rewards that is taken for granted, to weigh them against their noise.",
+        0.05,
+        "Deviation of mean rewards that is taken for granted, to weigh them against their noise.",
         positive_or_none,
-    )  # fmt: skip
+    )
 
     def check(self, spaces: EnvironmentSpaces, steps: int) -> None:
         super().check(spaces, steps)
@@ -76,11 +77,11 @@ class Averaging(Method):
     def network(self, spaces: EnvironmentSpaces, values: Float[Array, "actions knots"]) -> LinearQ:
         return LinearQ(values, Scaled(spaces.box.low, spaces.box.high), self.knots)
 
-    def init(self, spaces: EnvironmentSpaces, key: PRNGKeyArray, copies: int = 1) -> Any:
+    def init(self, spaces: EnvironmentSpaces, key: PRNGKeyArray, copies: int = 1) -> State:
         sums = self.nothing_seen(spaces)
         return AveragingState(sums, self.network(spaces, jnp.zeros_like(sums.weight)))
 
-    def act(self, state: Any, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
+    def act(self, state: State, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
         return jax.random.randint(now.key, (observation.shape[0],), 0, state.network.weights.shape[0])
 
 
@@ -117,9 +118,11 @@ def best_values(means: Float[Array, "actions knots"], sums: Averages, gamma: flo
 
 
 def weighed(
-    means: Float[Array, "actions knots"], noise: Float[Array, "actions knots"], weight: Float[Array, "actions knots"],
+    means: Float[Array, "actions knots"],
+    noise: Float[Array, "actions knots"],
+    weight: Float[Array, "actions knots"],
     spread: float | None,
-) -> Float[Array, "actions knots"]:  # fmt: skip
+) -> Float[Array, "actions knots"]:
     """Noised means drawn to their common mean, the more the larger their noise is against `spread`."""
     if spread is None:
         return means

@@ -9,7 +9,7 @@ rewards would pay again.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -28,9 +28,6 @@ from quietq.paper.baselines.abadi import STEEPEST, NoisyDescent
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import count
 from quietq.privacy.norms import UNIT_ROUNDING, RewardGradients
-
-_SQUARINGS = 3
-_SLACK = 1.0001  # for rounding errors of a few operations in single precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +66,7 @@ class NetworkValueNoise(NoisyDescent):
         calls = buffer.shape[0] // seen.action.shape[0]
         turn = steps // calls - 1
 
-        def gradient(network: Network) -> Any:
+        def gradient(network: Network) -> Network:
             batch = noise.clip(memory.rows(buffer, jnp.arange(buffer.shape[0])))
             return self.noised(network, state.target, batch, turn, noise)
 
@@ -124,11 +121,12 @@ def unit_sensitivity(slopes: Float[Array, "batch parameters"]) -> Float[Array, "
     lengths = jnp.sqrt(total((slopes**2).T))
     entries = total(total(jnp.abs(gram))) + 2 * parameters * UNIT_ROUNDING * total(lengths) ** 2
     largest, power = jnp.ones(()), gram
-    for squared in range(_SQUARINGS + 1):
+    for squared in range(4):
         size = jnp.sqrt(total(total(power**2)))
         largest = largest * size ** (1 / 2**squared)
         power = power / jnp.where(size > 0, size, 1.0)
         power = power @ power
     largest = largest + 2 * parameters * UNIT_ROUNDING * total(lengths**2)
-    slack = _SLACK + 2 * batch**1.5 * UNIT_ROUNDING
+    # The first term is for rounding errors of a few operations in single precision.
+    slack = 1.0001 + 2 * batch**1.5 * UNIT_ROUNDING
     return slack * unit * jnp.sqrt(jnp.minimum(entries / batch, largest) / batch)

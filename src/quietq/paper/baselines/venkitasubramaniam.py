@@ -21,8 +21,8 @@ from quietq.paper.agents.in_loop_method import ROUNDS, InLoopMethod, NoiseDraw, 
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition
 from quietq.paper.agents.networks import LinearQ
 from quietq.paper.agents.protect import protect
+from quietq.paper.algorithm import Baseline, BaselineDraw, simulated
 from quietq.paper.baselines.averages import Averaging, AveragingState, add, best_values, weighed
-from quietq.paper.baselines.figure2_learner import Baseline, BaselineDraw, simulated
 from quietq.privacy import Assumption, Code
 from quietq.privacy.norms import AnyNorm, ObservedRewards
 
