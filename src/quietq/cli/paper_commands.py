@@ -283,7 +283,7 @@ def audit(
     from quietq.audit import PlannedAudit
     from quietq.cli.checked_training import read_hyper_parameters
     from quietq.paper.attacks.attack_plan import plan_audit, plan_training_checks, plan_trainings
-    from quietq.paper.attacks.runs import cache_folder
+    from quietq.paper.attacks.on_trainings import cache_folder
     from quietq.privacy.checks import count
 
     budget = qq.Budget(0.9 if epsilon is None else epsilon, 1e-4 if delta is None else delta)

@@ -46,6 +46,7 @@ from quietq.released.private_network import PrivateNetwork, observed
 from quietq.released.release_file import open_release, write_release
 from quietq.worlds import (
     WALK,
+    WORLDS,
     World,
     find_place,
     mean_return,
