@@ -2,7 +2,6 @@
 
 import io
 import math
-import tempfile
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from people_data import GRID, LEVELS, OK, SCHEMA, frame, refused
 from quietq import Budget, InvalidInput
 from quietq.feedback import Ratings
 from quietq.feedback.extension import Extension
-from quietq.feedback.grouping import whole_people
 from quietq.feedback.rows import batches, parquet
 from quietq.mechanisms import privatise
 
@@ -174,14 +172,6 @@ def test_a_parquet_file_is_the_one_of_that_name_and_no_pattern(tmp_path, monkeyp
     (tmp_path / "~").mkdir()
     (tmp_path / "~" / "r.parquet").write_bytes(_parquet(good))
     assert Ratings.read("~/r.parquet", **OK).not_private["rows"] == 1
-
-
-def test_rows_that_are_put_down_on_the_way_come_back_from_any_folder(tmp_path, monkeypatch):
-    folder = tmp_path / "t[1]*"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    rows = [SCHEMA.clean(frame({str(i): [(0.5, 0.5)]}))[0] for i in range(9)]
-    assert sum(part.height for part in whole_people(rows, rows_in_memory=2)) == 9
 
 
 def _parquet(data):

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, one_of_declared, read_people
+from quietq.feedback.engines import EngineName
+from quietq.feedback.feedback import NAMED, Feedback, Progress, one_of_declared, read_people
 from quietq.feedback.loss import Chosen
 from quietq.feedback.row_statistics import Marginals
 from quietq.feedback.states import Items, States, columns_of, from_lists
@@ -48,7 +49,7 @@ class Comparisons(Feedback):
         segment: str | None = None,
         length: int | None = None,
         people: int,
-        engine: Engine = "local",
+        engine: EngineName = "local",
         progress: Progress | None = None,
     ) -> "Comparisons":
         """From a data frame (pandas or Polars), CSV or Parquet files, or several of them.

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from quietq.feedback.engines import EngineName
 from quietq.feedback.extension import Extension
-from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, one_of_declared, read_people
+from quietq.feedback.feedback import NAMED, Feedback, Progress, one_of_declared, read_people
 from quietq.feedback.loss import Squared
 from quietq.feedback.row_statistics import Marginals
 from quietq.feedback.states import Items, States, columns_of, from_lists, named
@@ -65,7 +66,7 @@ class Ratings(Feedback):
         actions: Items | None = None,
         features: FeatureMap | None = None,
         levels: int = 16,
-        engine: Engine = "local",
+        engine: EngineName = "local",
         progress: Progress | None = None,
     ) -> "Ratings":
         """From a data frame (pandas or Polars), CSV or Parquet files, or several of them.

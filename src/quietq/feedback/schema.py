@@ -23,12 +23,10 @@ try:
 except ImportError as error:
     raise MissingExtra.of("people", "Reading people's data needs Polars") from error
 
-from quietq.feedback.names import NAME, NUMBER, identities, is_name, rounded_names
+from quietq.feedback.names import NAME, NUMBER, hashed, identities, is_name, rounded_names
 from quietq.feedback.pandas_frame import categories_in, codes_in, names_in, numbers_in, numbers_in_text
 from quietq.feedback.row_doubts import doubts_of_rows
 from quietq.feedback.statistic import Columns, Starts
-
-PLACE = "place"
 
 
 @dataclass(frozen=True)
@@ -208,8 +206,9 @@ class Group:
             raise InvalidInput(f"Column {self.column!r} must hold names or whole numbers, not {dtype}.")
 
     def read(self, cells: pl.Series) -> pl.Series:
+        names = identities(cells)
         known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
-        return identities(cells).select(pl.when(known).then(pl.struct(NUMBER, NAME).hash(seed=0))).to_series()
+        return names.select(pl.when(known).then(pl.lit(pl.Series(hashed(names, key=0))))).to_series()
 
     def good(self, cell: pl.Expr) -> pl.Expr:
         return cell.is_not_null()
@@ -255,6 +254,11 @@ class Schema:
     def columns(self) -> list[str]:
         return [self.person, *(field.column for field in self.fields.values())]
 
+    @property
+    def ordering(self) -> tuple[str, ...]:
+        """The fields by which a person's rows are in order as a rule; where they are the same, all others decide."""
+        return tuple(self.fields)[:1]
+
     def named_by(self, column: str) -> str:
         """Which argument of Python, or option of a command, names a column."""
         what = next((field.what for field in self.fields.values() if field.column == column), "person")
@@ -291,8 +295,8 @@ class Schema:
         """What looks like a mistake in how rows were declared, by counts of them: for the operator."""
         return doubts_of_rows(counts, people)
 
-    def clean(self, batch: pl.DataFrame, first: int = 0) -> tuple[pl.DataFrame, dict[str, int]]:
-        """Good rows as number, name and the fields; and how many rows were bad, and why. `first` rows came before."""
+    def clean(self, batch: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
+        """Good rows as number, name and the fields; and how many rows were bad, and why."""
         frame = identities(batch[self.person]).with_columns(
             field.read(batch[field.column]).alias(name) for name, field in self.fields.items()
         )
@@ -318,5 +322,4 @@ class Schema:
         counts |= {reason: int(found[reason].sum()) for reason in stays}
         counts |= {name: int((found[name] & good).sum()) for name in clipped} | {"used_rows": int(good.sum())}
         values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
-        place = [pl.int_range(first, first + pl.len()).alias(PLACE)] if self.in_order else []
-        return frame.with_columns(place).filter(good).select(NUMBER, NAME, *([PLACE] * len(place)), *values), counts
+        return frame.filter(good).select(NUMBER, NAME, *values), counts

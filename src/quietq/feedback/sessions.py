@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from quietq.feedback.feedback import NAMED, Engine, Feedback, Progress, one_of_declared, read_people
+from quietq.feedback.engines import EngineName
+from quietq.feedback.feedback import NAMED, Feedback, Progress, one_of_declared, read_people
 from quietq.feedback.session_doubts import AGAIN
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.states import Items, box_of, named
@@ -67,7 +68,7 @@ class Sessions(Feedback):
         propensity: str | None = None,
         box: Domain,
         people: int,
-        engine: Engine = "local",
+        engine: EngineName = "local",
         progress: Progress | None = None,
     ) -> "Sessions":
         """From a data frame (pandas or Polars), CSV or Parquet files, several of them, or a Minari data set.
