@@ -82,8 +82,6 @@ def measure(
         declared: dict[str, Any] = {"box": [(0, 1)] * DIMENSION, "low": 0, "high": 1, "people": people, "state": states}
         feedback, took = timed(lambda: Ratings.read(files, **declared, engine=engine))
         yield "read", took
-        if engine == "ray":
-            yield "bytes shuffled", bytes_shuffled(files[0], rows, declared)
         yield "bytes held", bytes_held(feedback)
         for took in islice(ask(feedback), queries):
             yield "query", took
@@ -125,26 +123,13 @@ def ask(feedback: Feedback) -> Iterator[dict[str, float]]:
 
 
 def bytes_held(feedback: Any) -> int:
-    """Of everybody's rows, in memory or in Ray's object store."""
-    if hasattr(feedback.sums, "groups"):
-        return sum(
-            one.starts.nbytes + sum(column.nbytes for column in one.columns.values()) for one in feedback.sums.groups
-        )
-    from ray.experimental import get_object_locations
-
-    return sum(where["object_size"] for where in get_object_locations(feedback.sums._partitions).values())
-
-
-def bytes_shuffled(file: Path, rows: int, declared: dict[str, Any]) -> int:
-    """What all tasks that read hand on, from what the first of them does."""
-    from quietq.feedback import ray_engine
-    from quietq.feedback.schema import Number, Schema
-
-    fields = {f"x{i}": Number(name, "state", 0.0, 1.0, scales=True) for i, name in enumerate(declared["state"])}
-    schema = Schema("ratings", "person", fields | {"rating": Number("rating", "rating", 0.0, 1.0, clips=True)})
-    few = 100_000
-    _, *hands = ray_engine._read((file, 0), (schema, few, 8, ray_engine._fingerprint(8)))
-    return round(sum(hand.nbytes for hand in hands) / min(few, rows) * rows)
+    """Of everybody's rows, in memory or in files."""
+    return sum(
+        one.stat().st_size
+        if isinstance(one, Path)
+        else one.starts.nbytes + sum(column.nbytes for column in one.columns.values())
+        for one in feedback.sums.buckets
+    )
 
 
 def write_sessions(folder: Path, rows: int) -> list[Path]:
