@@ -45,7 +45,7 @@ def _measure(way: Callable[[Draw, int], Array], deviation: float) -> Callable[[i
 
 
 def _quietq(drawn: Draw, seed: int) -> Array:
-    read = qq.Ratings.read(drawn.rows, state="item", items=drawn.fresh, low=0, high=1, people=drawn.people)
+    read = qq.Ratings.read(drawn.rows, state="item", box=drawn.fresh, low=0, high=1, people=drawn.people)
     return qq.privatise(read, BUDGET, simulate=seed)(drawn.fresh)
 
 

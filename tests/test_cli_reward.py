@@ -203,8 +203,8 @@ def counted(monkeypatch, tmp_path):
 
     class Counted:
         @classmethod
-        def read(cls, source, *, people, box=None, items=None, options=None, actions=None, mood="mood", progress=None):
-            told = {"people": people, "box": box, "items": items, "options": options, "actions": actions, "mood": mood}
+        def read(cls, source, *, people, box, options=None, actions=None, mood="mood", engine="local"):
+            told = {"people": people, "box": box, "options": options, "actions": actions, "mood": mood}
             seen.update({name: value for name, value in told.items() if value is not None})
             raise InvalidInput("Nobody is counted.")
 
@@ -239,7 +239,7 @@ def test_a_new_kind_of_feedback_has_its_own_options(counted):
 def test_options_of_several_words(counted, tmp_path):
     (file := tmp_path / "items.txt").write_text("tea\ncake\n")
     told, _ = counted(items=[str(file)], actions=["stay", "go"])
-    assert (told["items"], told["actions"]) == (str(file), ["stay", "go"])
+    assert (told["box"], told["actions"]) == (str(file), ["stay", "go"])
     _, words = counted(items=["tea,cake"])
     assert words.startswith("There is no file 'tea,cake': give --items once per item, or once with a file of one name")
     told, _ = counted(option=["bus=fare,time", "car=cost,hours"], box=["0 1"])

@@ -155,7 +155,7 @@ def test_a_person_who_is_split_over_partitions_is_caught(monkeypatch: pytest.Mon
 
 def functions() -> Movement:
     """One function for each person, summed as rows are read, and not kept."""
-    read = partial(Ratings.read, box=(0, 1), low=-1, high=1, slope=2, people=9, levels=6)
+    read = partial(Ratings.read, box=(0, 1), low=-1, high=1, slope=2, people=9)
     rows = pl.DataFrame({"person": range(7), "state": [0.3] * 7, "rating": [0.5] * 7})
     return worst_rows(read, rows, AMPLE, noise="k-norm", tries=8).movement
 

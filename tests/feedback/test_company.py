@@ -59,6 +59,7 @@ def by_action(points: np.ndarray, action: np.ndarray) -> np.ndarray:
     return SMOOTH(points) * (1.0 + action[:, None])
 
 
+OF_BOTH = Polynomials(3, ((), ((0, 1),), ((2, 2),)))
 RATED, PAIRS, CLIPS = Squared(2, (0.0, 1.0)), Chosen(2, 2), Chosen(2, 2, 5)
 ITEMS = Categorical(tuple(f"item {i}" for i in range(30)))
 STATISTICS: dict[str, Vector] = {
@@ -69,9 +70,7 @@ STATISTICS: dict[str, Vector] = {
     "gradient by action": gradient(Squared(2, (0.0, 1.0), 3), by_action, 4),
     "choices of segments": gradient(CLIPS, SMOOTH, 4),
     "choices among three": gradient(Chosen(2, 3), SMOOTH, 4),
-    "rewards of steps": gradient(StepRewards.of(Spaces(SPACES.box, action_box=Box.of((0, 1)))), *(lambda m: (m, m.rank))(
-        Polynomials(3, ((), ((0, 1),), ((2, 2),)))
-    )),
+    "rewards of steps": gradient(StepRewards.of(Spaces(SPACES.box, action_box=Box.of((0, 1)))), OF_BOTH, OF_BOTH.rank),
     "ends": gradient(Ends(2), SMOOTH, 4),
     "marginals": Marginals(RATED, 2, 8),
     "marginals of choices": Marginals(Chosen(2, 3), 2, 8),

@@ -21,6 +21,7 @@ import pytest
 
 from quietq import Budget, privatise
 from quietq.feedback.comparisons import Comparisons
+from quietq.feedback.engines import engine_called
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.returns import Returns
@@ -43,7 +44,7 @@ pytestmark = [
 
 PEOPLE = 60
 ROWS_EACH = 24
-ONE: dict[str, Any] = {"box": (0, 2), "low": 0.0, "high": 1.0, "slope": 3.0, "people": PEOPLE + 5, "levels": 8}
+ONE: dict[str, Any] = {"box": (0, 2), "low": 0.0, "high": 1.0, "slope": 3.0, "people": PEOPLE + 5}
 TWO: dict[str, Any] = ONE | {"box": [(0, 2), (-1, 1)], "state": ("state", "other"), "features": Splines(additive=True)}
 
 
@@ -109,7 +110,7 @@ def test_same_as_on_one_machine(tmp_path: Path, count: int, suffix: str, names: 
     assert local.not_private["people_present"] == PEOPLE
     assert local.not_private["used_rows"] < local.not_private["rows"]
     told = []
-    spread = Ratings.read(files(frame, tmp_path, count, suffix), engine="ray", progress=told.append, **how)
+    spread = Ratings.read(files(frame, tmp_path, count, suffix), engine=engine_called("ray", told.append), **how)
     assert_same(spread, local)
     assert told[-1] == frame.height
 

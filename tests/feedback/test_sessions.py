@@ -147,22 +147,22 @@ def test_ends_and_time_limits_are_kept_apart():
 def test_actions_may_be_continuous_and_steps_hours_apart():
     rows = pl.DataFrame({"person": ["a"] * 5, "hour": [0.0, 4.0, 8.0, 16.0, 20.0], "x": [0.5] * 5,
                          "dose": [0.0, 5.0, 20.0, math.inf, 1.0], "rate": [1, 2, 3, 4, 5]})  # fmt: skip
-    declared = {"state": "x", "action": ["dose", "rate"], "action_box": [(0, 10), (1, 5)], "box": (0, 1), "people": 1}
-    sessions = read(rows, **declared, step="hour", every=4)
+    declared = {"state": "x", "action": ["dose", "rate"], "actions": [(0, 10), (1, 5)], "box": (0, 1), "people": 1}
+    sessions = read(rows, **declared, step=("hour", 4))
     (people,) = sessions.sums.buckets
     assert people.columns["a0"].tolist() == [0, 0.5]
     assert people.columns["a1"].tolist() == [0, 0.25]
     assert (sessions.actions, str(sessions.action_box)) == (None, "[0, 10] x [1, 5]")
-    (people,) = read(rows, **declared, step="hour", every=None).sums.buckets
+    (people,) = read(rows, **declared, step=("hour", None)).sums.buckets
     assert people.columns["step"].tolist() == [0, 1, 2]
 
 
 def test_a_row_without_a_step_is_as_if_it_were_not_there():
     """The gap shows in the numbers of the others, unless any later one is the next."""
     rows = pl.DataFrame({"person": ["a"] * 4, "day": [0.0, None, 2.0, 3.0], "x": [0.0, 0.2, 0.4, 0.6], "go": [1] * 4})
-    declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "people": 1, "step": "day"}
+    declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "people": 1}
     for every, paired in ((1.0, [(0.4, 0.6)]), (None, [(0.0, 0.4), (0.4, 0.6)])):
-        (people,) = read(rows, **declared, every=every).sums.buckets
+        (people,) = read(rows, **declared, step=("day", every)).sums.buckets
         assert list(zip(people.columns["s0"].tolist(), people.columns["n0"].tolist(), strict=True)) == paired
 
 
@@ -234,13 +234,11 @@ def test_a_minari_data_set(tmp_path, monkeypatch):
         ({"state": "x", "box": (0, 1), "next_state": ["x", "y"]}, "state has 1, but next_state has 2 columns"),
         ({"next_state": ["x"]}, "box has 2 dimensions, but next_state has 1 columns"),
         ({"low": 3.0}, "high must be above low, but high is 3.0"),
-        ({"actions": None}, "There must be actions, a public list, or else an action_box"),
-        ({"action_box": (0, 1)}, "There must be actions, a public list, or else an action_box"),
         ({"action": ["dose", "day"]}, "action must be the one column"),
         ({"actions": []}, "actions must name at least one"),
         ({"actions": ["low", "LOW"]}, "must differ by more than their spelling"),
         ({"state": None}, "state must name its columns"),
-        ({"every": 0}, "every must be"),
+        ({"step": ("day", 0)}, "every must be"),
         ({"people": 3}, "more people in the data than the 3"),
         ({"end": "who"}, "must be different columns"),
         ({"end": "nothing"}, "There is no column 'nothing'; .*: end= .--end of a command. says which one is meant"),

@@ -82,7 +82,7 @@ READ: dict[str, tuple[Any, str]] = {
     "length": (int, "About how many rows a segment has; public."),
 }
 METAVARS = {"box": "LOW HIGH", "option": "NAME=COLUMN,COLUMN", "items": "FILE", "actions": "FILE"}
-PARAMETERS = {"option": "options"}
+PARAMETERS = {"option": "options", "items": "box"}
 """What `read` calls an option; all others have the name of its parameter."""
 ADDITIVE = "Additive: it is a sum of one function of each coordinate, and cannot hold interactions of two of them."
 
@@ -95,8 +95,10 @@ def _reader(kind: str) -> Any:
 
 def _parameters(kind: str) -> dict[str, inspect.Parameter]:
     """What `read` takes besides the source, by the names of options."""
-    found, names = inspect.signature(_reader(kind)).parameters, {v: k for k, v in PARAMETERS.items()}
+    found, names = inspect.signature(_reader(kind)).parameters, {"options": "option"}
     named = {names.get(name, name): one for name, one in found.items()}
+    if "box" in named:  # which may be a list: one of both options
+        named["box"] = named["items"] = named["box"].replace(default=None)
     return {name: one for name, one in named.items() if name in READ or isinstance(one.default, str)}
 
 
@@ -115,6 +117,8 @@ def _options() -> Options:
 
 
 def reward(values: dict[str, Any]) -> None:
+    from quietq.feedback.engines import engine_called
+
     as_json, kind, files = values.pop("json", False), values.setdefault("kind", "ratings"), values.pop("files", [])
     values |= {name: _spelt_out(values[name], files) for name in ("state", "left", "right") if name in values}
     given = dict(values)
@@ -129,7 +133,8 @@ def reward(values: dict[str, Any]) -> None:
     account = open_account(values.get("ledger"), values.get("source"), "reward")
     check_outputs(files, out, values.get("plot"))
     with reading(kind) as (told, say):
-        group = _reader(kind)(files, **arguments, progress=told)
+        arguments["engine"] = engine_called(arguments.get("engine", "local"), told)
+        group = _reader(kind)(files, **arguments)
         say("Making the reward private")
         private = qq.privatise(
             group, budget, noise=values.get("noise", "auto"), level=values.get("level", False), account=account,
@@ -167,6 +172,8 @@ def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
             "--slope is for one coordinate or --features additive, and a model with interactions has no use for it: "
             "leave it out."
         )
+    if "box" in takes and ("box" in given) == ("items" in given):
+        raise qq.InvalidInput("There must be --box, low and high for each coordinate, or else --items, a public list.")
     read: dict[str, Callable[[Any], Any]] = {
         "box": lambda words: read_boxes("box", words, len(names)),
         "features": lambda name: qq.Splines(additive=True) if name == "additive" else qq.Columns(),

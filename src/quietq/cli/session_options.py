@@ -1,5 +1,6 @@
 """The options by which commands read people's sessions."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -35,8 +36,10 @@ SESSIONS: Options = {
 }  # fmt: skip
 
 
-def read_sessions(given: dict[str, Any], **more: Any) -> "qq.Sessions":
-    """Takes what concerns sessions out of `given`, and reads them."""
+def read_sessions(given: dict[str, Any], progress: Callable[[int], None] | None = None, **more: Any) -> "qq.Sessions":
+    """Takes what concerns sessions out of `given`, and reads them; `progress` is told how many rows were read."""
+    from quietq.feedback.engines import engine_called
+
     told = {name: given.pop(name) for name in (*SESSIONS, "next_state", "action_box") if name in given}
     check_pairs(told)
     listed = () if "action_box" in told else ("actions",)
@@ -47,12 +50,18 @@ def read_sessions(given: dict[str, Any], **more: Any) -> "qq.Sessions":
     states, acting = told.pop("state", ["state"]), told.pop("action", "action")
     columns = [acting] if isinstance(acting, str) else acting
     box = read_boxes("box", told.pop("box"), len(states))
+    if "every" in told:
+        require("--every needs", told, "step")
+        told["step"] = told["step"], told.pop("every")
     if "action_box" in told:
-        told["action_box"] = read_boxes("action_box", told["action_box"], len(columns))
-    if "actions" in told:
+        if "actions" in told:
+            raise qq.InvalidInput("There must be --actions, a public list, or else an --action-box, not both.")
+        told["actions"] = read_boxes("action_box", told.pop("action_box"), len(columns))
+    elif "actions" in told:
         told["actions"] = read_names("actions", told["actions"])
         if len(columns) > 1:
             raise qq.InvalidInput(f"Actions of a list are in one column: --action must be given once, not {columns!r}.")
         acting = columns[0]
     declared = {"action": acting, "reward": "reward", "state": states, "box": box}
-    return qq.Sessions.read(files, **{**declared, **told, **more})
+    engine = engine_called(told.pop("engine", "local"), progress)
+    return qq.Sessions.read(files, engine=engine, **{**declared, **told, **more})

@@ -16,7 +16,7 @@ are written whole or not at all, so it can be run again.
 import secrets
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -81,19 +81,15 @@ class Buckets:
 
 
 def read_buckets(
-    source: object,
-    schema: Schema,
-    engine: Engine,
-    progress: Callable[[int], None] | None = None,
-    most_rows: int | None = MOST_ROWS,
+    source: object, schema: Schema, engine: Engine, most_rows: int | None = MOST_ROWS
 ) -> tuple[Buckets, dict[str, int]]:
-    """Everybody's rows, and counts for the operator. `progress` is told the number of rows read so far.
+    """Everybody's rows, and counts for the operator.
 
     At most `most_rows` of each person are asked: so many if they are asked again and again, any number if once.
     """
     remove_left_folders()
     with ExitStack() as ends:
-        shares, counts = _deal(source, schema, engine, progress, ends)
+        shares, counts = _deal(source, schema, engine, ends)
         arranged: list[Bucket | Path] = []
         for some in engine.map(partial(_arrange, schema=schema, most_rows=most_rows), shares):
             arranged += some
@@ -105,7 +101,7 @@ def read_buckets(
 
 
 def _deal(
-    source: object, schema: Schema, engine: Engine, progress: Callable[[int], None] | None, ends: ExitStack
+    source: object, schema: Schema, engine: Engine, ends: ExitStack
 ) -> tuple[Iterable[pl.DataFrame | Path], dict[str, int]]:
     """Shares of everybody's rows, no person in two of them: frames, or folders of files that go when it `ends`."""
     # Not by `secrets.randbits`, which noise is made of: whoever fixes that gets the same noise however rows are read.
@@ -120,8 +116,8 @@ def _deal(
         counts.update(found)
         held += kept
         size += sum(int(rows.estimated_size()) for rows in kept)
-        if progress is not None:
-            progress(counts["rows"])
+        if engine.progress is not None:
+            engine.progress(counts["rows"])
         if size > BYTES_IN_MEMORY:
             folder = folder or ends.enter_context(rows_folder())
             _put_down(pl.concat(held), folder, number)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from quietq.privacy.errors import InvalidInput
 
 EngineName = Literal["local", "ray"]
+Progress = Callable[[int], None]
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 _Begun = TypeVar("_Begun")
@@ -22,6 +23,8 @@ _Begun = TypeVar("_Begun")
 class Engine(ABC):
     """Something that runs a function on many items."""
 
+    progress: Progress | None = None
+    """Told the number of rows read so far."""
     in_memory: ClassVar[bool]
     """Whether what is mapped sees this process's memory; else rows are in files that it can open."""
 
@@ -30,15 +33,20 @@ class Engine(ABC):
         """What the function makes of each item, in turn; items are taken as they are needed."""
 
 
-def engine_called(name: str) -> Engine:
-    """One of both engines, by the name that `read` takes."""
+def engine_called(name: "EngineName | Engine", progress: Progress | None = None) -> Engine:
+    """One of both engines, by the name that `read` takes; `progress` is told the number of rows read so far."""
+    if isinstance(name, Engine):
+        return name
     if name == "ray":
         from quietq.feedback.ray_engine import RayEngine
 
-        return RayEngine()
-    if name != "local":
+        engine: Engine = RayEngine()
+    elif name == "local":
+        engine = LocalEngine()
+    else:
         raise InvalidInput(f"engine must be 'local' or 'ray', not {name!r}.")
-    return LocalEngine()
+    engine.progress = progress
+    return engine
 
 
 class LocalEngine(Engine):

@@ -7,16 +7,14 @@ machine or on Ray, are the same for all.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from quietq.feedback.engines import EngineName, engine_called
+from quietq.feedback.doubts import FOR_YOU, warn_of_raw_data
+from quietq.feedback.engines import Engine, EngineName, engine_called
 from quietq.feedback.loss import Loss
-from quietq.feedback.raw_warning import warn_of_raw_data
-from quietq.feedback.row_doubts import FOR_YOU
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import FeatureMap
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     from quietq.feedback.schema import Schema
     from quietq.feedback.spaces import Spaces
 
-Progress = Callable[[int], None]
-"""Told the number of rows read so far."""
 NAMED = Assumption(
     "Each row stands under the name of the person it came from, and nobody appears in the data under two names.", False
 )
@@ -125,9 +121,8 @@ def read_people(
     statistic: Statistic,
     people: int,
     *,
-    engine: EngineName = "local",
+    engine: EngineName | Engine = "local",
     keep: bool = False,
-    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Reads a source, and adds up its rows: `people`, `sums`, `not_private` and `schema`, as `Feedback` takes them.
 
@@ -136,7 +131,7 @@ def read_people(
     from quietq.feedback.buckets import MOST_ROWS, read_buckets
 
     people = count("people", people)
-    buckets, counts = read_buckets(source, schema, engine_called(engine), progress, MOST_ROWS if keep else None)
+    buckets, counts = read_buckets(source, schema, engine_called(engine), MOST_ROWS if keep else None)
     tally = buckets.total(statistic)
     sums = buckets if keep else Summed(statistic, tally)
     if tally.people > people:

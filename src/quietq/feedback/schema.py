@@ -23,9 +23,9 @@ try:
 except ImportError as error:
     raise MissingExtra.of("people", "Reading people's data needs Polars") from error
 
+from quietq.feedback.doubts import doubts_of_rows
 from quietq.feedback.names import NAME, NUMBER, hashed, identities, is_name, rounded_names
 from quietq.feedback.pandas_frame import categories_in, codes_in, names_in, numbers_in, numbers_in_text
-from quietq.feedback.row_doubts import doubts_of_rows
 from quietq.feedback.statistic import Columns, Starts
 
 
@@ -55,8 +55,12 @@ class Number:
     def read(self, cells: pl.Series) -> pl.Series:
         return numbers_in_text(cells) if cells.dtype == pl.String else cells.cast(pl.Float64, strict=False)
 
+    @property
+    def bounded(self) -> bool:
+        return math.isfinite(self.low) or math.isfinite(self.high)
+
     def outside(self, cell: pl.Expr) -> pl.Expr:
-        return (cell < self.low) | (cell > self.high)
+        return cell.is_finite() & ((cell < self.low) | (cell > self.high))
 
     def good(self, cell: pl.Expr) -> pl.Expr:
         return cell.is_finite() if self.clips else cell.is_finite() & ~self.outside(cell)
@@ -300,26 +304,24 @@ class Schema:
         frame = identities(batch[self.person]).with_columns(
             field.read(batch[field.column]).alias(name) for name, field in self.fields.items()
         )
-        known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
-        checks, stays = {"without_person": known}, dict[str, pl.Expr]()
+        good = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
+        told = {"without_person": ~good}
+        clipped = dict[str, pl.Expr]()
         for name, field in self.fields.items():
-            good, reason = field.good(pl.col(name)).fill_null(False), f"bad_{field.what}"
-            if field.optional:
-                blank = pl.lit(is_blank(batch[field.column]))
-                for why, where in ((reason, ~good & ~blank), (f"blank_{field.what}", blank)):
-                    stays[why] = stays[why] | where if why in stays else where
-            else:
-                checks[reason] = checks[reason] & good if reason in checks else good
-        clipped: dict[str, pl.Expr] = {}
-        for name, field in self.fields.items():
-            if isinstance(field, Number) and field.clips:
-                outside = (field.outside(pl.col(name)) & field.good(pl.col(name))).fill_null(False)
-                clipped[f"clipped_{field.what}s"] = clipped.get(f"clipped_{field.what}s", pl.lit(False)) | outside
-        found = frame.select(**checks, **stays, **clipped)
-        good = found.select(pl.all_horizontal(*checks)).to_series()
-        counts = {"rows": batch.height}
-        counts |= {reason: batch.height - int(found[reason].sum()) for reason in checks}
-        counts |= {reason: int(found[reason].sum()) for reason in stays}
-        counts |= {name: int((found[name] & good).sum()) for name in clipped} | {"used_rows": int(good.sum())}
+            usable = field.good(pl.col(name)).fill_null(False)
+            blank = pl.lit(is_blank(batch[field.column]))
+            where = {"blank": blank, "bad": ~usable & ~blank}
+            if isinstance(field, Number) and field.bounded:
+                outside = field.outside(pl.col(name)).fill_null(False)
+                if field.clips:
+                    clipped[f"{field.what}s"] = clipped.get(f"{field.what}s", pl.lit(False)) | outside
+                else:
+                    where = {"blank": blank, "outside": outside, "bad": where["bad"] & ~outside}
+            for why, cells in where.items():
+                told[f"{why}_{field.what}"] = told.get(f"{why}_{field.what}", pl.lit(False)) | cells
+            good = good if field.optional else good & usable
+        told |= {f"clipped_{what}": cells & good for what, cells in clipped.items()} | {"used_rows": good}
+        found = frame.select(**told)
+        counts = {"rows": batch.height} | {name: int(found[name].sum()) for name in told}
         values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
-        return frame.filter(good).select(NUMBER, NAME, *values), counts
+        return frame.filter(found["used_rows"]).select(NUMBER, NAME, *values), counts

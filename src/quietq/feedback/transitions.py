@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
+from quietq.feedback.doubts import AGAIN, doubts_of_sessions
 from quietq.feedback.schema import Schema
-from quietq.feedback.session_doubts import AGAIN, doubts_of_sessions
 from quietq.feedback.statistic import Columns, Starts
 
 _FINEST = 1e-6
