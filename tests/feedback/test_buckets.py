@@ -80,7 +80,7 @@ def test_everybody_is_in_one_place(
     monkeypatch.setattr(buckets, "ROWS_AT_ONCE", rows_at_once)
     monkeypatch.setattr(buckets, "BYTES_IN_MEMORY", bytes_in_memory)
     monkeypatch.setattr(buckets, "BYTES_OF_A_BUCKET", bytes_of_a_bucket)
-    monkeypatch.setattr(buckets, "FAN", 8)  # fewer files
+    monkeypatch.setattr(buckets, "BUCKETS", 8)  # fewer files
     frame = rows(kind)
     found = read(frame)
     assert people_in(found) == written_out(frame)
@@ -172,7 +172,7 @@ def test_somebody_whose_rows_would_fill_the_memory_counts_by_the_first_of_them(
     others = rows("both", 300)
     loud = pl.DataFrame({"person": "loud", "state": np.random.default_rng(0).random(5000), "rating": 0.5})
     monkeypatch.setattr(buckets, "BYTES_OF_A_BUCKET", 24 * 1000)
-    monkeypatch.setattr(buckets, "FAN", 4)
+    monkeypatch.setattr(buckets, "BUCKETS", 4)
     kept = loud.sort("state")[:1000]
     for memory in (10**6, 1000):
         monkeypatch.setattr(buckets, "BYTES_IN_MEMORY", memory)
@@ -210,7 +210,7 @@ READS = """if True:
     import polars as pl
     from quietq.feedback import buckets
     from quietq.feedback.ratings import Ratings
-    buckets.BYTES_IN_MEMORY, buckets.FAN = 20_000, 4
+    buckets.BYTES_IN_MEMORY, buckets.BUCKETS = 20_000, 4
 
     def parts():
         for number in range(12):
@@ -218,12 +218,12 @@ READS = """if True:
             sys.stdin.readline()
             yield pl.read_parquet("rows.parquet")[number * 1000 : (number + 1) * 1000]
 
-    arrange = buckets._arrange
+    arrange = buckets._arrange_share
     def slowly(*given, **more):
         print("arranging", flush=True)
         sys.stdin.readline()
         return arrange(*given, **more)
-    buckets._arrange = slowly
+    buckets._arrange_share = slowly
     people = Ratings.read(parts(), box=[(0, 1)] * 2, state=["state", "other"], low=0, high=1, people=100)
     print("read", flush=True)
     sys.stdin.readline()

@@ -1,8 +1,8 @@
 """All rows of one person in one place: cleaned rows of any source are dealt into buckets by a hash of the person.
 
 1. *Deal.* A piece of the source is cleaned, names become hashes, and rows go where the hash says. They stay in memory
-   while they are few; else they are Parquet files, in a folder for each bucket. A bucket that is too large is split by
-   further digits of the hash.
+   while they are few; else they are Parquet files, in a folder for each bucket. One that is too large is read in
+   several turns, by further digits of the hash.
 2. *Arrange.* The rows of a bucket are sorted by person, and each person's by all that they say, or in the order in
    which they came. Of a person's rows so many count as a public number says. Sessions become transitions, and hashes
    are dropped.
@@ -16,7 +16,7 @@ are written whole or not at all, so it can be run again.
 import secrets
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -37,13 +37,13 @@ from quietq.privacy.errors import EngineFailed, InvalidInput, QuietqError
 BYTES_IN_MEMORY = 2**29
 """Of everybody's cleaned rows; beyond, they are in files."""
 BYTES_OF_A_BUCKET = 2**27
-"""Of one that is in files, and of one person's rows: every worker holds some copies of that."""
+"""That are read at a time, and of one person's rows: every worker holds some copies of that."""
 ROWS_AT_ONCE = 250_000
 """That are sorted, and asked, together: few enough for the processor's cache."""
 MOST_ROWS = 10_000
 """Of one person, where everybody is asked again and again."""
-FAN, DIGITS = 64, 3
-"""Rows are dealt into so many buckets; one that is too large is split into as many, up to so many digits of a hash."""
+BUCKETS = 64
+"""Into which rows are dealt that are put down in files."""
 PERSON = "person"
 
 
@@ -88,48 +88,33 @@ def read_buckets(
     At most `most_rows` of each person are asked: so many if they are asked again and again, any number if once.
     """
     remove_left_folders()
-    with ExitStack() as ends:
-        shares, counts = _deal(source, schema, engine, ends)
-        arranged: list[Bucket | Path] = []
-        for some in engine.map(partial(_arrange, schema=schema, most_rows=most_rows), shares):
-            arranged += some
-            for folder in {bucket.parent for bucket in some if isinstance(bucket, Path)}:
-                _remove(_parts(folder))  # only now: the engine may have had to arrange them twice
-        buckets = Buckets(arranged, engine)
-        weakref.finalize(buckets, ends.pop_all().close)
-        return buckets, counts
-
-
-def _deal(
-    source: object, schema: Schema, engine: Engine, ends: ExitStack
-) -> tuple[Iterable[pl.DataFrame | Path], dict[str, int]]:
-    """Shares of everybody's rows, no person in two of them: frames, or folders of files that go when it `ends`."""
     # Not by `secrets.randbits`, which noise is made of: whoever fixes that gets the same noise however rows are read.
     key = secrets.randbelow(2**64)
-    folder = None if engine.in_memory else ends.enter_context(rows_folder())
-    items = batches(source, schema) if folder is None else pieces(source, schema)
     counts = Counter[str](used_rows=0)
     held: list[pl.DataFrame] = []
-    size = 0
-    clean = partial(_clean, schema=schema, key=key, folder=folder)
-    for number, (found, kept) in enumerate(engine.map(clean, enumerate(items))):
-        counts.update(found)
-        held += kept
-        size += sum(int(rows.estimated_size()) for rows in kept)
-        if engine.progress is not None:
-            engine.progress(counts["rows"])
-        if size > BYTES_IN_MEMORY:
-            folder = folder or ends.enter_context(rows_folder())
-            _put_down(pl.concat(held), folder, number)
-            held, size = [], 0
-    if folder is None:
-        return _deal_in_memory(held), dict(counts)
-    if held:
-        _put_down(pl.concat(held), folder, number=10**9)
-    buckets = sorted(path for path in folder.iterdir() if path.is_dir())
-    shares = [share for some in engine.map(partial(_split, schema=schema), buckets) for share in some]
-    _remove(path for path in folder.rglob("part-*.parquet") if path.parent not in shares)
-    return shares, dict(counts)
+    with ExitStack() as ends:
+        folder = None if engine.in_memory else ends.enter_context(rows_folder())
+        items = batches(source, schema) if folder is None else pieces(source, schema)
+        clean = partial(_clean, schema=schema, key=key, folder=folder)
+        for number, (found, kept) in enumerate(engine.map(clean, enumerate(items))):
+            counts.update(found)
+            held += kept
+            if engine.progress is not None:
+                engine.progress(counts["rows"])
+            if sum(rows.estimated_size() for rows in held) > BYTES_IN_MEMORY:
+                folder = folder or ends.enter_context(rows_folder())
+                _put_down(pl.concat(held), folder, number)
+                held.clear()
+        if folder is None:
+            arrange = partial(_arrange, schema=schema, most_rows=most_rows)
+            arranged: list[Bucket | Path] = list(engine.map(arrange, _deal_in_memory(held)))
+        else:
+            if held:
+                _put_down(pl.concat(held), folder, number=10**9)
+            arranged = _arrange_files(folder, schema, engine, most_rows)
+        buckets = Buckets(arranged, engine)
+        weakref.finalize(buckets, ends.pop_all().close)
+        return buckets, dict(counts)
 
 
 def _clean(
@@ -142,8 +127,7 @@ def _clean(
     for turn, batch in enumerate(frames(piece, schema)):
         rows, found = schema.clean(batch)
         counts.update(found)
-        person = pl.Series(PERSON, hashed(rows, key))
-        rows = rows.drop(NUMBER, NAME).insert_column(0, person)
+        rows = rows.insert_column(0, pl.Series(PERSON, hashed(rows, key))).drop(NUMBER, NAME)
         if folder is None:
             kept.append(rows)
         else:
@@ -151,10 +135,10 @@ def _clean(
     return dict(counts), kept
 
 
-def _put_down(rows: pl.DataFrame, folder: Path, number: int, turn: int = 0, digit: int = 0) -> None:
+def _put_down(rows: pl.DataFrame, folder: Path, number: int, turn: int = 0) -> None:
     """Writes rows to a file in the folder of each one's bucket; files have the order of their numbers."""
-    for bucket, part in _partition(rows, pl.col(PERSON) // FAN**digit % FAN).items():
-        _write(part, folder / f"{bucket:02}" / f"part-{number:010}-{turn:07}.parquet")
+    for bucket, part in _partition(rows, pl.col(PERSON) % BUCKETS).items():
+        _write(part, folder / f"{bucket}" / f"part-{number:010}-{turn:07}.parquet")
 
 
 def _deal_in_memory(held: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -164,46 +148,65 @@ def _deal_in_memory(held: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         yield pl.concat(held)
         return
     hands: list[list[pl.DataFrame]] = [[] for _ in range(count)]
-    for _ in range(len(held)):
-        for number, part in _partition(held.pop(0), pl.col(PERSON) // FAN**DIGITS % count).items():
+    while held and hands:
+        for number, part in _partition(held.pop(0), pl.col(PERSON) // 2**32 % count).items():
             hands[number].append(part)
     while hands:
         if hand := hands.pop():
             yield pl.concat(hand)
 
 
-def _split(folder: Path, schema: Schema, digit: int = 1) -> list[Path]:
-    """The folder, or others that its rows are dealt into if they are too many to be held."""
-    parts = _parts(folder)
-    if sum(path.stat().st_size for path in parts) <= BYTES_OF_A_BUCKET:
-        return [folder]
-    if digit == DIGITS:  # hardly anybody's rows but one person's, of whom only the first count
-        first = pl.read_parquet(parts[0], glob=False)
-        for path in parts[1:]:
-            first = _first_rows(pl.concat([first, pl.read_parquet(path, glob=False)]), schema)
-        _write(first, folder / "first" / "part-0.parquet")
-        return [folder / "first"]
-    for number, path in enumerate(parts):
-        _put_down(pl.read_parquet(path, glob=False), folder, number, digit=digit)
-    buckets = sorted(path for path in folder.iterdir() if path.is_dir())
-    return [share for bucket in buckets for share in _split(bucket, schema, digit + 1)]
+class _Share(NamedTuple):
+    """One of so many turns in which a bucket is read that is in files."""
+
+    folder: Path
+    turn: int
+    turns: int
+
+    @property
+    def parts(self) -> list[Path]:
+        return sorted(self.folder.glob("part-*.parquet"))
+
+    def rows(self, schema: Schema) -> pl.DataFrame:
+        """Somebody whose rows alone are too many is held to the first while they are read."""
+        held: list[pl.DataFrame] = []
+        for path in self.parts:
+            mine = pl.col(PERSON) // BUCKETS % self.turns == self.turn
+            held.append(pl.read_parquet(path, glob=False).filter(mine))
+            if sum(rows.estimated_size() for rows in held) > 2 * BYTES_OF_A_BUCKET:
+                held = [_first_rows(pl.concat(held), schema)]
+        return pl.concat(held)
 
 
-def _arrange(share: pl.DataFrame | Path, schema: Schema, most_rows: int | None) -> Sequence[Bucket | Path]:
-    """The rows of a share as statistics see them: in memory, or in files if that is where they were."""
-    if isinstance(share, pl.DataFrame):
-        return [_bucket_of(share, schema, most_rows)]
+def _arrange_files(folder: Path, schema: Schema, engine: Engine, most_rows: int | None) -> list[Bucket | Path]:
+    shares = []
+    for bucket in (path for path in folder.iterdir() if path.is_dir()):
+        size = sum(path.stat().st_size for path in bucket.iterdir())
+        turns = -(-size // BYTES_OF_A_BUCKET)
+        shares += [_Share(bucket, turn, turns) for turn in range(turns)]
+    arranged: list[Bucket | Path] = []
+    arrange = partial(_arrange_share, schema=schema, most_rows=most_rows)
+    for share, made in zip(shares, engine.map(arrange, shares), strict=True):
+        arranged += made
+        if share.turn == share.turns - 1:  # and only now: an engine may have to read them twice
+            for path in share.parts:
+                path.unlink()
+    return arranged
+
+
+def _arrange_share(share: _Share, schema: Schema, most_rows: int | None) -> list[Path]:
     made = []
-    for number, rows in enumerate(_deal_in_memory([pl.read_parquet(_parts(share), glob=False)])):
-        starts, columns = _bucket_of(rows, schema, most_rows)
+    for number, rows in enumerate(_deal_in_memory([share.rows(schema)])):
+        starts, columns = _arrange(rows, schema, most_rows)
         begins = np.zeros(len(next(iter(columns.values()))), bool)
         begins[starts] = True
-        made.append(share / f"bucket-{number}.parquet")
+        made.append(share.folder / f"bucket-{share.turn}-{number}.parquet")
         _write(pl.DataFrame({PERSON: begins, **columns}), made[-1])
     return made
 
 
-def _bucket_of(rows: pl.DataFrame, schema: Schema, most_rows: int | None) -> Bucket:
+def _arrange(rows: pl.DataFrame, schema: Schema, most_rows: int | None) -> Bucket:
+    """The rows of some people as statistics see them."""
     rows = _first_rows(rows, schema)
     with np.errstate(all="ignore"):  # or somebody's numbers would be an error where warnings are
         starts, columns = schema.arrange(_starts(rows), _columns(rows))
@@ -300,12 +303,3 @@ def _write(rows: pl.DataFrame, path: Path) -> None:
     new = path.with_suffix(".new")
     rows.write_parquet(new, compression="uncompressed", statistics=False)
     new.rename(path)  # at once, so that a file is whole
-
-
-def _parts(folder: Path) -> list[Path]:
-    return sorted(folder.glob("part-*.parquet"))
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        path.unlink()
