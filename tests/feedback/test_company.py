@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from quietq.feedback.loss import Chosen, Squared
+from quietq.feedback.loss import Chosen, Ends, Squared, StepRewards
 from quietq.feedback.network_gradient import NetworkGradient, number_of_weights
 from quietq.feedback.returns import ActionShares, Returns
 from quietq.feedback.row_statistics import ClippedGradient, Marginals, SecondMoments
-from quietq.feedback.session_losses import Ends, StepRewards
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.statistic import Vector
 from quietq.feedback.trajectories import Cells

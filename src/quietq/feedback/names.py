@@ -1,13 +1,10 @@
 """One person, however spelt: the form in which people's names are compared.
 
 Two names for one person would count that person twice, while one name for two people protects them as one: so
-spellings are merged rather than kept apart. In text, these steps are repeated until nothing changes any more:
-
-1. any white space becomes one space, and none at the ends;
-2. what cannot be seen is left out: control and format characters, code points that Unicode calls default-ignorable
-   (variation selectors, joiners, Hangul fillers) and blank signs such as the empty Braille pattern;
-3. Unicode variants get one form (NFKC), and step 2 once more;
-4. upper case, then lower case, with one small sigma: so ß is ss, and the dotless ı is i.
+spellings are merged rather than kept apart. Two texts are one name if they are the same after NFKC, case folding (upper
+case, then lower case, with one small sigma: ß is ss, and the dotless ı is i) and leaving out what cannot be seen
+(control, format and default-ignorable characters, blank signs, white space but for single spaces), all of it repeated
+until nothing changes.
 
 Then "7", "+7", "007", "7.0" and "7e0" are the whole number 7, and "7.50" is 7.5: a name with a point or an exponent is
 compared as a floating-point number, one of digits alone exactly.
