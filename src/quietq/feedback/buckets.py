@@ -101,16 +101,16 @@ def read_buckets(
             held += kept
             if engine.progress is not None:
                 engine.progress(counts["rows"])
-            if sum(rows.estimated_size() for rows in held) > BYTES_IN_MEMORY:
-                folder = folder or ends.enter_context(rows_folder())
-                _put_down(pl.concat(held), folder, number)
+            if folder is None and sum(rows.estimated_size() for rows in held) > BYTES_IN_MEMORY:
+                folder = ends.enter_context(rows_folder())
+            if folder is not None:
+                for turn, rows in enumerate(held):
+                    _put_down(rows, folder, number, turn)
                 held.clear()
         if folder is None:
             arrange = partial(_arrange, schema=schema, most_rows=most_rows)
             arranged: list[Bucket | Path] = list(engine.map(arrange, _deal_in_memory(held)))
         else:
-            if held:
-                _put_down(pl.concat(held), folder, number=10**9)
             arranged = _arrange_files(folder, schema, engine, most_rows)
         buckets = Buckets(arranged, engine)
         weakref.finalize(buckets, ends.pop_all().close)

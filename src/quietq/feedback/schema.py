@@ -234,7 +234,7 @@ Field = Number | Category | Flag | Group
 def is_blank(cells: pl.Series) -> pl.Series:
     """Where nothing was given."""
     if cells.dtype == pl.String:
-        return cells.str.strip_chars().fill_null("") == ""
+        return cells.str.strip_chars().str.to_lowercase().fill_null("").is_in(["", "nan"])  # as some write a blank
     return cells.is_null() | cells.is_nan().fill_null(False) if cells.dtype.is_float() else cells.is_null()
 
 
