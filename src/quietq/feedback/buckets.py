@@ -34,7 +34,7 @@ from quietq.feedback.schema import Schema
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.privacy.errors import EngineFailed, InvalidInput, QuietqError
 
-BYTES_IN_MEMORY = 2**29
+BYTES_IN_MEMORY = 2**30
 """Of everybody's cleaned rows; beyond, they are in files."""
 BYTES_OF_A_BUCKET = 2**27
 """That are read at a time, and of one person's rows: every worker holds some copies of that."""
@@ -224,11 +224,11 @@ def _arrange(rows: pl.DataFrame, schema: Schema, most_rows: int | None) -> Bucke
 def _first_rows(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """Each person's rows together and in order: all of them, or the first if they would fill a bucket."""
     rows = _in_order(rows, schema)
+    most = BYTES_OF_A_BUCKET // (8 * rows.width)
+    if rows.height <= most:
+        return rows
     starts = _starts(rows)
     counts = np.diff(starts, append=rows.height)
-    most = BYTES_OF_A_BUCKET // (8 * rows.width)
-    if counts.max(initial=0) <= most:
-        return rows
     return rows.filter(np.arange(rows.height) - np.repeat(starts, counts) < most)
 
 

@@ -55,10 +55,6 @@ class Number:
     def read(self, cells: pl.Series) -> pl.Series:
         return numbers_in_text(cells) if cells.dtype == pl.String else cells.cast(pl.Float64, strict=False)
 
-    @property
-    def bounded(self) -> bool:
-        return math.isfinite(self.low) or math.isfinite(self.high)
-
     def outside(self, cell: pl.Expr) -> pl.Expr:
         return cell.is_finite() & ((cell < self.low) | (cell > self.high))
 
@@ -238,6 +234,20 @@ def is_blank(cells: pl.Series) -> pl.Series:
     return cells.is_null() | cells.is_nan().fill_null(False) if cells.dtype.is_float() else cells.is_null()
 
 
+def why_not(field: Field, given: pl.Series, read: pl.Series, usable: pl.Series) -> dict[str, pl.Series | bool]:
+    """By the name of a count, the cells that were blank, outside the range or neither, and those that were clipped."""
+    found: dict[str, pl.Series | bool] = {}
+    all_usable = bool(usable.all())  # as a rule, and then there is nothing to look for
+    outside: pl.Series | bool = False
+    if isinstance(field, Number) and math.isfinite(field.high):
+        if field.clips or not all_usable:
+            outside = read.to_frame("cell").select(field.outside(pl.col("cell")).fill_null(False)).to_series()
+        found["clipped_" + field.what + "s" if field.clips else "outside_" + field.what] = outside
+    blank = False if all_usable and not field.optional else is_blank(given)
+    bad = False if all_usable else ~(usable | blank | outside)
+    return found | {f"blank_{field.what}": blank, f"bad_{field.what}": bad}
+
+
 @dataclass(frozen=True)
 class Schema:
     """The person's column, and all others by the names that cleaned rows have them under.
@@ -304,24 +314,18 @@ class Schema:
         frame = identities(batch[self.person]).with_columns(
             field.read(batch[field.column]).alias(name) for name, field in self.fields.items()
         )
-        good = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
-        told = {"without_person": ~good}
-        clipped = dict[str, pl.Expr]()
+        known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
+        usable = frame.select(
+            known.alias(NAME),
+            **{name: field.good(pl.col(name)).fill_null(False) for name, field in self.fields.items()},
+        )
+        needed = [NAME, *(name for name, field in self.fields.items() if not field.optional)]
+        good = usable.select(pl.all_horizontal(needed)).to_series()
+        told: dict[str, pl.Series | bool] = {"without_person": ~usable[NAME]}
         for name, field in self.fields.items():
-            usable = field.good(pl.col(name)).fill_null(False)
-            blank = pl.lit(is_blank(batch[field.column]))
-            where = {"blank": blank, "bad": ~usable & ~blank}
-            if isinstance(field, Number) and field.bounded:
-                outside = field.outside(pl.col(name)).fill_null(False)
-                if field.clips:
-                    clipped[f"{field.what}s"] = clipped.get(f"{field.what}s", pl.lit(False)) | outside
-                else:
-                    where = {"blank": blank, "outside": outside, "bad": where["bad"] & ~outside}
-            for why, cells in where.items():
-                told[f"{why}_{field.what}"] = told.get(f"{why}_{field.what}", pl.lit(False)) | cells
-            good = good if field.optional else good & usable
-        told |= {f"clipped_{what}": cells & good for what, cells in clipped.items()} | {"used_rows": good}
-        found = frame.select(**told)
-        counts = {"rows": batch.height} | {name: int(found[name].sum()) for name in told}
+            for reason, cells in why_not(field, batch[field.column], frame[name], usable[name]).items():
+                told[reason] = told.get(reason, False) | (cells & good if reason.startswith("clipped") else cells)
+        counts = {"rows": batch.height, "used_rows": int(good.sum())}
+        counts |= {reason: 0 if isinstance(cells, bool) else int(cells.sum()) for reason, cells in told.items()}
         values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
-        return frame.filter(found["used_rows"]).select(NUMBER, NAME, *values), counts
+        return frame.filter(good).select(NUMBER, NAME, *values), counts
