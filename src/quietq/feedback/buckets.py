@@ -243,13 +243,14 @@ def _in_order(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
         return rows.sort(PERSON, maintain_order=True)
     person = rows[PERSON].to_numpy()
     key = person >> np.uint64(32) << np.uint64(32)
-    room = 32
+    bits = 32 // len(schema.ordering)
     with np.errstate(all="ignore"):
-        for column in (rows[name].to_numpy().astype(np.float64) for name in schema.ordering):
-            room -= 32 // len(schema.ordering)
+        for place, name in enumerate(reversed(schema.ordering)):
+            column = rows[name].to_numpy().astype(np.float64, copy=False)
             low, high = column.min(initial=np.inf), column.max(initial=-np.inf)
-            place = (column - low) * ((2.0 ** (32 // len(schema.ordering)) - 1) / (high - low))
-            key |= np.nan_to_num(place).astype(np.uint64) << np.uint64(room)
+            part = ((column - low) * ((2**bits - 1) / (high - low))).astype(np.uint64)
+            part &= np.uint64(2**bits - 1)  # of what is no number too, so that it stays in its half
+            key |= part << np.uint64(bits * place)
     rows = rows.with_columns(pl.Series("key", key)).sort("key", multithreaded=False)
     half, person = rows["key"].to_numpy() >> np.uint64(32), rows[PERSON].to_numpy()
     rises = np.zeros(max(rows.height - 1, 0), bool)
