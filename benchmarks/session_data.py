@@ -173,7 +173,7 @@ class Steps:
         states = range(len(system.box))
         acting: dict[str, Any] = {"action": "action", "actions": range(system.actions or 0)}
         if system.action_box is not None:
-            acting = {"action": [f"a{i}" for i in range(len(system.action_box))], "action_box": system.action_box}
+            acting = {"action": [f"a{i}" for i in range(len(system.action_box))], "actions": system.action_box}
         return qq.Sessions.read(
             self.frame(),
             step="step",
