@@ -111,7 +111,7 @@ def test_what_is_pure_is_booked_apart(quietq, ledger, tmp_path):
     code, _, err = quietq(f"reward ratings.csv {BOUNDS} --epsilon 0.4 --delta 0 --ledger books.db --out reward.qq")
     assert (code, err) == (0, "")
     (charge,) = ledger.balance("walkers").bookings
-    assert (charge.mu, charge.epsilon, charge.delta) == (None, 0.4, 0.0)
+    assert (charge.cost.mu, charge.cost.epsilon, charge.cost.delta) == (None, 0.4, 0.0)
 
 
 BOUNDS = "--box 0 1 --low 0 --high 1 --slope 1 --people 50"
@@ -135,5 +135,5 @@ def test_a_reward_from_ratings_is_charged(quietq, ledger, tmp_path):
     assert len(ledger.balance("walkers").bookings) == 1
     code, out, err = quietq(f"{command} --out second.qq")
     assert (code, out) == (2, "")
-    assert charge.at in err  # when it was spent
+    assert charge.reserved.at in err  # when it was spent
     assert not (tmp_path / "second.qq").exists()

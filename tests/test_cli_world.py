@@ -17,6 +17,7 @@ import pytest
 import quietq as qq
 from quietq.cli import main
 from quietq.mechanisms import moments, rounds
+from quietq.privacy import Code
 from quietq.privacy.relations import OnePerson
 from quietq.worlds.plan_check import CheckedPlan
 from quietq.worlds.private_env import PrivateWorldEnv
@@ -95,11 +96,14 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
         "Noise alone moved them by about",
         "Episodes never end by themselves.",
         "certified to be (2, 0.0001)-differentially private",
-        "noised, and no row of them: dynamics (how states move, and where they lie), rewards and first states.",
+        "- enforced: Released is how states move and where they lie, noised, and no row of it.",
+        "- enforced: Released is where episodes start, noised, and no row of it.",
+        "- enforced: Released is the mean reward, noised, and no row of it.",
         "May be published: world.qq",
         "Not private, for you only: used rows 150",
     ):
         assert words in out
+    assert Code.WORLD_ENDS().text not in out
     assert (world.spaces.numbers, world.ends) == (1, None)
 
 
@@ -203,7 +207,7 @@ def test_a_ledger_is_charged_once_and_a_failure_after_that_is_told(quietq, rows,
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert "The budget was spent, but the release could not be written to world.qq: " in err
     (charge,) = qq.Ledger(tmp_path / "books.db").balance("them").bookings
-    assert (charge.mu, charge.method) == (qq.Budget(2, 1e-4).mu, "world")
+    assert (charge.cost.mu, charge.reserved.method) == (qq.Budget(2, 1e-4).mu, "world")
     for again in (words, f"{words} --wanted 3"):
         code, out, err = quietq(again)
         assert (code, out) == (2, "")

@@ -23,7 +23,8 @@ from jaxtyping import Float
 
 from quietq.feedback.own_function import Function, Input, OwnFunction
 from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.noise import Box, Exponential, Kernel
+from quietq.mechanisms.path import InKernel
+from quietq.noise import Box, Exponential
 from quietq.privacy import InvalidInput, LipschitzBall, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import one_of
 from quietq.privacy.norms import MOST_PIECES, vertices
@@ -219,8 +220,9 @@ def _(ball: SupBall, look: Look, rng: np.random.Generator) -> Moves:
 @moves.register
 def _(ball: RkhsBall, look: Look, rng: np.random.Generator) -> Moves:
     """Weights in any direction, or sections of the kernel at points of a grid, whose norm is known."""
-    kernel = ball.kernel
-    assert isinstance(kernel, Kernel)
+    if not isinstance(look.mechanism, InKernel):
+        raise InvalidInput(f"Only noise in a kernel's norm can be searched for a {type(ball).__name__}.")
+    kernel = look.mechanism.kernel  # the ball's own: in no other does it have a radius
     for by, unit in kernel.unit_weights(rng):
         weights = ball.radius * unit
         yield by, weights if ball.actions == 1 else np.repeat(weights[:, None], ball.actions, axis=1)

@@ -186,7 +186,12 @@ class Code(Enum):
     )
 
     # Worlds, policies and checks made of sessions.
-    WORLD_DYNAMICS = ("world-dynamics", ENFORCED, SIGNER, "Released is how states move, noised, and no row of it.")
+    WORLD_DYNAMICS = (
+        "world-dynamics",
+        ENFORCED,
+        SIGNER,
+        "Released is how states move and where they lie, noised, and no row of it.",
+    )
     WORLD_STARTS = ("world-starts", ENFORCED, SIGNER, "Released is where episodes start, noised, and no row of it.")
     WORLD_REWARDS = ("world-rewards", ENFORCED, SIGNER, "Released is the mean reward, noised, and no row of it.")
     WORLD_ENDS = ("world-ends", ENFORCED, SIGNER, "Released is when episodes end, noised, and no row of it.")
