@@ -32,8 +32,6 @@ from typing import Any
 
 import numpy as np
 
-from quietq.privacy.norms import Answers
-
 ROOT = Path(__file__).parents[1]
 PLACES: tuple[tuple[str, str], ...] = (
     # Modules in the order in which they are tried, and what is in them that `quietq` itself does not name. Where two
@@ -44,6 +42,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.paper.theorem", "comparison.compare"),
     ("quietq.privacy.gaussian", "epsilon_from_mu"),
     ("quietq.privacy.limits", "cap_any_dp cap_gdp people_needed"),
+    ("quietq.privacy.norms", "Answers"),
     ("quietq.paper.theorem", "claimed_budget"),
     ("quietq.noise", "Polynomials SeededEntropy SystemEntropy"),
     ("quietq.noise.ball", "Ball"),
@@ -100,7 +99,7 @@ SURROUNDINGS = {
 }  # fmt: skip
 """One core and no program from an earlier run: what is measured is this code."""
 GONE = "gone"
-CERTIFIED = ("standing", "epsilon", "delta", "mu", "sigma", "scale", "sensitivity", "expected_error")
+CERTIFIED = ("standing", "epsilon", "delta", "mu", "expected_error")
 CASES: dict[str, Callable[[], Any]] = {}
 
 
@@ -201,7 +200,9 @@ def sha(value: Any) -> str:
 def certified(certificate: Any) -> dict[str, Any]:
     """The numbers of a certificate; its sentences may be put better."""
     told = certificate.to_dict()
-    return {name: told[name] for name in CERTIFIED} | {"norm": told["norm"], "relation": told["relation"]}
+    queries = told["queries"] if certificate.standing == "certified" else []
+    numbers = {name: getattr(certificate, name) for name in CERTIFIED}
+    return numbers | {"relation": told["relation"], "queries": queries}
 
 
 def all_of(released: Any) -> dict[str, Any]:
@@ -390,7 +391,7 @@ def increments() -> Any:
 
 @case("noise/ball")
 def ball() -> Any:
-    one = qq.Ball(5, Answers())
+    one = qq.Ball(5, qq.Answers())
     exact = [one.add_exactly(np.zeros(5), 0.9, 2.0**-40) for _ in range(10)]
     return [one.draws(0.9, qq.SeededEntropy(3), 50), exact, one.typical_noise(0.9)]
 
@@ -761,7 +762,7 @@ def environment(name: str) -> Any:
         state = np.asarray(state)
         seen += [state, np.asarray(over), np.asarray(world.reward(state, np))]
     policy = (qq.plan_on_grid if world.box.dimension == 1 else qq.look_ahead)(world)
-    return [seen, relation.describe(), qq.mean_return(world, policy, episodes=50)]
+    return [seen, relation.to_dict(), qq.mean_return(world, policy, episodes=50)]
 
 
 # Public numbers

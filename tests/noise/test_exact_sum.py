@@ -24,6 +24,7 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import Answers
 
 ROOT = np.linalg.cholesky(0.3 + 0.7 * np.eye(5)) * [1.0, 0.5, 2.0, 1.0, 3.0]
+ROOT /= math.sqrt(np.sum(ROOT**2) / 5)  # of a mean variance of 1, as shapes of noise on knots are
 KERNEL, OTHER = Exponential(4.0), Exponential(300.0)
 
 

@@ -45,6 +45,7 @@ from quietq.paper import (
     OutputNoise,
     ValueNoise,
 )
+from quietq.paper.agents.in_loop_method import BookedNoise
 from quietq.paper.agents.method import EnvironmentSpaces
 from quietq.paper.agents.trainer import spaces_of
 from quietq.paper.baselines.balle import Evaluation
@@ -250,7 +251,7 @@ def test_a_method_that_draws_too_little_trains_nobody(name: str, what: str) -> N
 
 def test_gradients_scaled_to_a_smaller_radius_are_refused() -> None:
     class Narrow(GradientNoise):
-        def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> Any:
+        def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy | BookedNoise) -> Any:
             noise = super().draw(spaces, steps, entropy)
             return noise._replace(radius=np.float32(0.99) * noise.radius)
 

@@ -12,7 +12,7 @@ from quietq.paper.kernels import BandLimited, FeatureKernel, FiniteRankMechanism
 
 BUDGET = Budget(0.9, 1e-4)
 LINES = FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
-BALL = RkhsBall(0.1, LINES)
+BALL = RkhsBall(0.1, LINES.norm)
 DECLARED = (
     r"^The relation is declared in the kernel of 2 features .*: use quietq\.paper\.FiniteRankMechanism with it\.$"
 )

@@ -225,7 +225,7 @@ def test_what_cannot_be_covered_is_refused() -> None:
     kernel = Exponential(1.0)
     line = Line([0.3])
     cases: list[tuple[Any, Relation, dict[str, Any], str]] = [
-        (line, RkhsBall(1.0, kernel), {}, "privatise the function"),
+        (line, RkhsBall(1.0, kernel.norm), {}, "privatise the function"),
         (SyncVectorEnv([lambda: line]), BALL, {}, "wrap a single environment"),
         (RecordEpisodeStatistics(line), BALL, {}, "put it on top"),
         (Autoreset(line), BALL, {}, "hides where episodes begin: put it on top"),
