@@ -114,7 +114,7 @@ def test_the_site_has_every_page() -> None:
 
 
 ROOMS = (
-    "privacy", "ledger", "noise", "noise.feature_maps", "feedback", "released", "mechanisms", "worlds",
+    "privacy", "ledger", "noise", "feedback", "released", "mechanisms", "worlds",
     "online", "publishing", "audit", "paper.agents", "paper.attacks",
 )  # fmt: skip
 

@@ -162,11 +162,8 @@ class TwoLooks(Mechanism):
     name = "two looks"
 
     def __init__(self, budget: Budget, part: float = 1.0) -> None:
-        self.relation, self.budget, self.box = (
-            RkhsBall(1.0, FeatureKernel(lambda x: np.ones((len(x), 2)), 2).norm),
-            budget,
-            UNIT,
-        )
+        self.kernel = FeatureKernel(lambda x: np.ones((len(x), 2)), 2)
+        self.relation, self.budget, self.box = RkhsBall(1.0, self.kernel.norm), budget, UNIT
         self.largest, self.error, self.conditions, self._part = 100.0, 0.0, (), part
 
     @property

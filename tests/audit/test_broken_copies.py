@@ -30,6 +30,7 @@ from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.attacks.trajectories_attack import audit_evaluation
 from quietq.paper.baselines import balle as evaluation
 from quietq.paper.observed import observed_mechanism
+from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import Answers
 from quietq.privacy.relations import RkhsBall
 from quietq.worlds import WALK
@@ -137,5 +138,17 @@ def test_evaluation_with_hardly_any_noise_is_caught(part: float, monkeypatch: py
 
     (Half of it is caught from inside, in `test_frozen_broken`.) With a thousandth of it, no run is mistaken.
     """
-    monkeypatch.setattr(evaluation, "SLACK", part)
+    add = evaluation.SmoothNoise.add
+
+    def too_little(law: Any, numbers: np.ndarray, simulated: Any = None, given: Any = None) -> np.ndarray:
+        return add(law, numbers, simulated, part * given)
+
+    monkeypatch.setattr(evaluation.SmoothNoise, "add", too_little)
     check(audit_evaluation(12, Budget(0.9, DELTA), 60), broken=part < 0.5)
+
+
+@pytest.mark.parametrize("part", [0.5, 1e-3])
+def test_a_law_of_too_little_noise_for_evaluation_is_refused(part: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "SLACK", part)
+    with pytest.raises(InvalidInput, match=r"more than the epsilon = 0\.9, delta = 0\.0001 that is charged"):
+        audit_evaluation(12, Budget(0.9, DELTA), 60)

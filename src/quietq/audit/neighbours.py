@@ -23,8 +23,8 @@ from jaxtyping import Float
 
 from quietq.feedback.own_function import Function, Input, OwnFunction
 from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.path import InKernel
 from quietq.noise import Box, Exponential
+from quietq.noise.kernels import Kernel
 from quietq.privacy import InvalidInput, LipschitzBall, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import one_of
 from quietq.privacy.norms import MOST_PIECES, vertices
@@ -220,9 +220,9 @@ def _(ball: SupBall, look: Look, rng: np.random.Generator) -> Moves:
 @moves.register
 def _(ball: RkhsBall, look: Look, rng: np.random.Generator) -> Moves:
     """Weights in any direction, or sections of the kernel at points of a grid, whose norm is known."""
-    if not isinstance(look.mechanism, InKernel):
-        raise InvalidInput(f"Only noise in a kernel's norm can be searched for a {type(ball).__name__}.")
-    kernel = look.mechanism.kernel  # the ball's own: in no other does it have a radius
+    kernel = getattr(look.mechanism, "kernel", None)
+    if not isinstance(kernel, Kernel) or kernel.norm != ball.kernel:  # in no other does the ball have a radius
+        raise InvalidInput(f"A mechanism for a {type(ball).__name__} can be searched only if it has the ball's kernel.")
     for by, unit in kernel.unit_weights(rng):
         weights = ball.radius * unit
         yield by, weights if ball.actions == 1 else np.repeat(weights[:, None], ball.actions, axis=1)
