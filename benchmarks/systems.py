@@ -170,7 +170,9 @@ class Steps:
     def read(self) -> qq.Sessions:
         system = self.system
         states = range(len(system.box))
-        acting = "action" if system.action_box is None else [f"a{i}" for i in range(len(system.action_box))]
+        action, actions = "action", range(system.actions or 0)
+        if system.action_box is not None:
+            action, actions = [f"a{i}" for i in range(len(system.action_box))], system.action_box
         return qq.Sessions.read(
             self.frame(),
             step="step",
@@ -182,9 +184,8 @@ class Steps:
             end="end" if system.ends else None,
             box=system.box,
             people=self.people,
-            action=acting,
-            actions=None if system.actions is None else range(system.actions),
-            action_box=system.action_box,
+            action=action,
+            actions=actions,
         )
 
     def unit(self) -> "Steps":

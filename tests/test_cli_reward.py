@@ -229,11 +229,10 @@ def test_a_kind_is_read_with_what_was_given(told):
 
 
 def test_every_parameter_of_a_kind_is_an_option():
-    """Those of its `read`, but `levels`, which is for experiments; `progress` is shown on a terminal."""
     names = {"options": "option", "source": "files"}
     options = set(inspect.signature(cli_reward.reward).parameters)
     for kind in REWARD_FEEDBACK:
-        parameters = set(inspect.signature(FEEDBACK[kind].read).parameters) - {"levels", "progress"}
+        parameters = set(inspect.signature(FEEDBACK[kind].read).parameters)
         assert {names.get(name, name) for name in parameters} <= options
 
 
@@ -241,7 +240,7 @@ def test_options_of_several_words(told, tmp_path):
     (tmp_path / "items.txt").write_text("tea\ncake\n")
     rated = "--low 0 --high 1"
     found, _ = told("ratings", f"{rated} --items items.txt --actions stay --actions go")
-    assert (found["items"], found["actions"]) == ("items.txt", ["stay", "go"])
+    assert (found["box"], found["actions"]) == ("items.txt", ["stay", "go"])
     _, words = told("ratings", f"{rated} --items tea,cake")
     assert words.startswith("There is no file 'tea,cake': give --items once per item, or once with a file of one name")
     found, _ = told("comparisons", "--option bus=fare,time --option car=cost,hours --box 0 1")

@@ -153,7 +153,7 @@ def test_a_list_in_one_word_is_told_how_to_be_given(quietq, rows):
         ("--box 0", "--box must be two numbers"),
         ("--box 0 1 --box 0 1", "once for each of the 1, in their order, not 3 times."),
         ("--action-box 0", "--action-box must be two numbers, LOW and HIGH, e.g. --action-box -1 1, not"),
-        ("--action-box 0 1", "actions, a public list, or else an action_box"),
+        ("--action-box 0 1", "--actions, a public list, or else an --action-box"),
         ("--action step", "Actions of a list are in one column"),
         ("--next-state x --next-state reward", "next_state has 2 columns"),
         ("--degree 0", "degree must be"),

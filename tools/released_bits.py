@@ -260,7 +260,7 @@ def ratings(kind: str = "states", people: int = 200, **options: Any) -> Any:
     declared = {"state": ["x", "y"], "box": [(0, 1), (0, 1)]}
     if kind == "items":
         names = [f"item {i}" for i in range(12)]
-        told["item"], declared = rng.choice(names, rows), {"state": "item", "items": names}
+        told["item"], declared = rng.choice(names, rows), {"state": "item", "box": names}
     elif kind == "actions":
         told["action"] = rng.choice(["stay", "go"], rows)
         declared |= {"action": "action", "actions": ["stay", "go"]}
@@ -282,7 +282,7 @@ def comparisons(kind: str = "states", people: int = 200, **options: Any) -> Any:
     elif kind == "items":
         names = [f"item {i}" for i in range(8)]
         told |= {"left": rng.choice(names, rows), "right": rng.choice(names, rows)}
-        declared = {"left": "left", "right": "right", "items": names}
+        declared = {"left": "left", "right": "right", "box": names}
     elif kind == "segments":
         told["pair"] = rng.integers(0, 2, rows)
         declared |= {"segment": "pair", "length": 2}
@@ -307,7 +307,7 @@ def sessions(people: int = 120, steps: int = 8, numbers: bool = False, **options
     names = ("who", "step", "x", "y", "next x", "next y", "push", "reward", "end")
     acting: dict[str, Any] = {"action": "push", "actions": [0, 1]}
     if numbers:
-        acting = {"action": ["push"], "action_box": (-1, 1)}
+        acting = {"action": ["push"], "actions": [(-1, 1)]}
     given = {"person": "who", "step": "step", "state": ["x", "y"], "next_state": ["next x", "next y"],
              "reward": "reward", "end": "end", "box": [(-2, 2), (-2, 2)], "people": people}  # fmt: skip
     told = frame(**dict(zip(names, zip(*rows, strict=True), strict=True)))

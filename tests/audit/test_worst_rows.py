@@ -13,7 +13,7 @@ from quietq import Budget, InvalidInput, Ratings
 from quietq.audit.everything import SURVEYS, all_but_two, models_of_all_kinds
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.worst_rows import worst_rows
-from quietq.feedback import FEEDBACK, grouping, local_engine, schema
+from quietq.feedback import FEEDBACK, buckets, schema
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.feedback.statistic import Vector
@@ -144,8 +144,7 @@ def test_vectors_that_are_not_held_to_their_length_are_caught(monkeypatch: pytes
 
 def split_people(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows stay in the parts in which they came."""
-    for module in (grouping, local_engine):
-        monkeypatch.setattr(module, "whole_people", lambda batches, *_: batches)
+    monkeypatch.setattr(buckets, "_deal_in_memory", iter)
 
 
 def test_a_person_who_is_split_over_partitions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +155,7 @@ def test_a_person_who_is_split_over_partitions_is_caught(monkeypatch: pytest.Mon
 
 def functions() -> Movement:
     """One function for each person, summed as rows are read, and not kept."""
-    read = partial(Ratings.read, box=(0, 1), low=-1, high=1, slope=2, people=9, levels=6)
+    read = partial(Ratings.read, box=(0, 1), low=-1, high=1, slope=2, people=9)
     rows = pl.DataFrame({"person": range(7), "state": [0.3] * 7, "rating": [0.5] * 7})
     return worst_rows(read, rows, AMPLE, noise="k-norm", tries=8).movement
 

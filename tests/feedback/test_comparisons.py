@@ -48,7 +48,7 @@ def test_ties_and_what_is_left_out():
          "b": [0.1] * 4, "c": [0.5] * 4, "d": [0.5] * 4}
     )  # fmt: skip
     found = Comparisons.read(rows, people=5, **SIDES).not_private
-    assert (found["used_rows"], found["bad_choice"], found["bad_state"]) == (2, 1, 1)
+    assert (found["used_rows"], found["bad_choice"], found["outside_state"]) == (2, 1, 1)
 
 
 def test_a_box_has_as_many_sides_as_there_are_columns():

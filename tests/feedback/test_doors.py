@@ -65,7 +65,7 @@ def catalogue() -> tuple[np.ndarray, pl.DataFrame]:
 def test_a_catalogue(tmp_path):
     means, rows = catalogue()
     (tmp_path / "items.txt").write_text("\n".join(ITEMS) + "\n")
-    people = Ratings.read(rows, state="item", items=tmp_path / "items.txt", low=0, high=1, people=PEOPLE)
+    people = Ratings.read(rows, state="item", box=tmp_path / "items.txt", low=0, high=1, people=PEOPLE)
     private = privatise(people, BUDGET)
     assert correlation(private(ITEMS), means) > 0.9
     assert private(ITEMS[3]) == private(3) == private(np.array([3]))[0]
@@ -81,21 +81,19 @@ def test_a_catalogue(tmp_path):
 
 def test_an_item_that_is_not_declared_says_nothing():
     _, rows = catalogue()
-    found = Ratings.read(rows, state="item", items=ITEMS[:30], low=0, high=1, people=PEOPLE).not_private
+    found = Ratings.read(rows, state="item", box=ITEMS[:30], low=0, high=1, people=PEOPLE).not_private
     assert found["bad_state"] == rows.filter(~pl.col("item").is_in(ITEMS[:30])).height
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"items": ITEMS, "box": (0, 1)}, "There must be a box"),
-        ({}, "There must be a box"),
-        ({"items": ["tea", "TEA"]}, "differ by more than their spelling"),
-        ({"items": ["tea"]}, "between 2 and"),
-        ({"items": ["tea\t", "milk"]}, "can be printed"),
-        ({"items": [f"{i} {'x' * 100}" for i in range(3000)]}, "bytes together"),
-        ({"items": "nowhere.txt"}, "could not be read"),
-        ({"items": ITEMS, "action": "a"}, "belong together"),
+        ({"box": ["tea", "TEA"]}, "differ by more than their spelling"),
+        ({"box": ["tea"]}, "between 2 and"),
+        ({"box": ["tea\t", "milk"]}, "can be printed"),
+        ({"box": [f"{i} {'x' * 100}" for i in range(3000)]}, "bytes together"),
+        ({"box": "nowhere.txt"}, "could not be read"),
+        ({"box": ITEMS, "action": "a"}, "belong together"),
     ],
 )
 def test_catalogues_that_are_refused(options, sentence):
@@ -113,8 +111,8 @@ HALF = "\ud800"
 @pytest.mark.parametrize(
     ("read", "options"),
     [
-        (Ratings.read, {"items": ["tea", HALF]}),
-        (Ratings.read, {"items": f"{HALF}.txt"}),
+        (Ratings.read, {"box": ["tea", HALF]}),
+        (Ratings.read, {"box": f"{HALF}.txt"}),
         (Ratings.read, {"state": "x", "box": (0, 1), "action": "item", "actions": ["tea", HALF]}),
         (Comparisons.read, {"options": {"tea": "x", HALF: "x"}, "box": (0, 1)}),
     ],
@@ -158,7 +156,7 @@ class Shop(gym.Env):
 
 
 def test_items_are_observations():
-    private = privatise(Ratings.read(catalogue()[1], state="item", items=ITEMS, low=0, high=1, people=PEOPLE), BUDGET)
+    private = privatise(Ratings.read(catalogue()[1], state="item", box=ITEMS, low=0, high=1, people=PEOPLE), BUDGET)
     env = PrivateReward(Shop(), private)
     env.reset(seed=0)
     item, reward, *_ = env.step(0)
@@ -223,7 +221,7 @@ def test_items_against_items():
     first = worth[pairs[0]] - worth[pairs[1]] + rng().logistic(size=len(PERSON)) > 0
     names = [[ITEMS[i] for i in side] for side in pairs]
     rows = pl.DataFrame({"person": PERSON, "l": names[0], "r": names[1], "choice": np.where(first, "left", "right")})
-    private = privatise(Comparisons.read(rows, left="l", right="r", items=ITEMS, people=PEOPLE), BUDGET, simulate=0)
+    private = privatise(Comparisons.read(rows, left="l", right="r", box=ITEMS, people=PEOPLE), BUDGET, simulate=0)
     assert correlation(private(ITEMS), worth) > 0.85
 
 

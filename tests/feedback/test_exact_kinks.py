@@ -6,9 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
-from people_data import ROUNDING
+from people_data import ROUNDING, SCHEMA
 
 from quietq.feedback import Ratings
+from quietq.feedback.extension import Extension
+from quietq.feedback.feedback import read_people
+from quietq.noise.box import UNIT
 from quietq.noise.increments import IncrementBody
 from quietq.privacy.relations import LipschitzBall
 
@@ -20,7 +23,11 @@ def mean_with(states, ratings, slope, count, levels=16):
     """The reward of one person with these rows, all others neutral."""
     rows = pl.DataFrame({"person": np.zeros(len(states), np.int64), "state": states, "rating": ratings})
     rows = pl.concat([rows, pl.DataFrame({"person": [1], "state": [0.5], "rating": [0.5]})])
-    return Ratings.read(rows, box=(0, 1), low=0, high=1, slope=slope, people=count, levels=levels)
+    if levels == 16:
+        return Ratings.read(rows, box=(0, 1), low=0, high=1, slope=slope, people=count)
+    extension = Extension(1, 0.0, 1.0, slope, levels)
+    read = read_people(rows, SCHEMA, extension, count)
+    return Ratings(box=UNIT, low=0.0, high=1.0, asked=extension, **read)
 
 
 @pytest.mark.parametrize("rows", [1_000, 300_000])

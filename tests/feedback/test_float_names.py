@@ -19,7 +19,7 @@ from quietq import InvalidInput
 from quietq.feedback import Ratings
 
 REFUSED = "must hold people's names as text or whole numbers, not as"
-COUNT: dict[str, Any] = {**OK, "people": 1000, "levels": 6}
+COUNT: dict[str, Any] = {**OK, "people": 1000}
 LONG = [10**17 + i for i in range(50)]
 
 

@@ -1,6 +1,7 @@
 """A new kind of feedback is a file (`head_count.py`) and an entry of a table; nothing else knows of it."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,7 +92,8 @@ def test_one_person_moves_the_mean_by_no_more_than_stated(said):
 
 
 def test_it_is_released_once_and_certified():
-    answers = FEEDBACK["answers"].read(ANSWERS, people=5)
+    read: Any = FEEDBACK["answers"].read
+    answers = read(ANSWERS, people=5)
     released = privatise(answers, BUDGET)
     certificate = released.certificate
     assert (certificate.standing, certificate.method, certificate.mu) == ("certified", "reward/mean", BUDGET.mu)

@@ -27,7 +27,7 @@ bounds = st.tuples(st.floats(-1, 1), st.floats(0.05, 2), st.floats(0.05, 20))
 def mean_reward(people: dict[str, list[tuple[float, float]]], count: int, low: float, width: float, slope: float):
     # one certain row keeps a file in which nothing can be used, which is refused, out of the way
     data = frame({**people, "anchor": [(0.5, low)]})
-    read = Ratings.read(data, box=(0, 1), low=low, high=low + width, slope=slope, people=count, levels=LEVELS)
+    read = Ratings.read(data, box=(0, 1), low=low, high=low + width, slope=slope, people=count)
     return read, read.functions()[0](GRID)
 
 
@@ -79,13 +79,13 @@ def direct(theirs, low, high, slope):
 @given(st.lists(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6), min_size=1, max_size=5))
 def test_kinks_add_up_to_the_definition(people):
     named = {str(i): theirs for i, theirs in enumerate(people)}
-    read = Ratings.read(frame(named), box=(0, 1), low=0, high=1, slope=1.7, people=len(people) + 1, levels=LEVELS)
+    read = Ratings.read(frame(named), box=(0, 1), low=0, high=1, slope=1.7, people=len(people) + 1)
     expected = (sum(direct(theirs, 0, 1, 1.7) for theirs in people) + 0.5) / (len(people) + 1)
     np.testing.assert_allclose(read.functions()[0](GRID), expected, atol=1e-12)
 
 
 def test_consistent_ratings_are_met_and_far_away_is_neutral():
-    read = Ratings.read(frame({"a": [(0.2, 0.9), (0.4, 0.8)]}), box=(0, 1), low=0, high=1, slope=2, people=1, levels=10)
+    read = Ratings.read(frame({"a": [(0.2, 0.9), (0.4, 0.8)]}), box=(0, 1), low=0, high=1, slope=2, people=1)
     reward = read.functions()[0]
     np.testing.assert_allclose(reward(np.array([0.2, 0.4])), [0.9, 0.8], atol=1e-12)
     assert float(reward(np.array(1.0))) == pytest.approx(0.5)
@@ -97,7 +97,7 @@ def test_a_million_rows_of_one_person_count_once():
     rows = 1_000_000
     loud = pl.DataFrame({"person": ["loud"] * rows, "state": rng.random(rows), "rating": rng.uniform(-5, 5, rows)})
     quiet = pl.DataFrame({"person": ["quiet"], "state": [0.5], "rating": [1.0]})
-    settings = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": 10, "levels": LEVELS}
+    settings = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": 10}
     one = Ratings.read([quiet, loud], **settings).functions()[0](GRID)
     other = Ratings.read(quiet, **settings).functions()[0](GRID)
     assert np.abs(one - other).max() <= 0.1 * 0.5 * ROUNDING  # from neutral to anything
@@ -114,7 +114,7 @@ def test_additive_functions_keep_the_radius(others, before, after):
         flat = [("other", *r) for r in others] + [("one", *r) for r in theirs] + [("anchor", 0.5, 0.5, 0.0)]
         data = pl.DataFrame(flat, schema=["person", "a", "b", "rating"], orient="row", strict=False)
         people = Ratings.read(
-            data, box=[(0, 1), (0, 1)], low=-1, high=1, slope=2, people=4, state=["a", "b"], levels=LEVELS,
+            data, box=[(0, 1), (0, 1)], low=-1, high=1, slope=2, people=4, state=["a", "b"],
             features=Splines(additive=True),
         )  # fmt: skip
         return people, [f(GRID) for f in people.functions()]

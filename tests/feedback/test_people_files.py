@@ -2,18 +2,16 @@
 
 import io
 import math
-import tempfile
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from people_data import GRID, LEVELS, OK, SCHEMA, frame, refused
+from people_data import GRID, OK, SCHEMA, frame, refused
 
 from quietq import Budget, InvalidInput
 from quietq.feedback import Ratings
 from quietq.feedback.extension import Extension
-from quietq.feedback.grouping import whole_people
 from quietq.feedback.rows import batches, parquet
 from quietq.mechanisms import privatise
 
@@ -21,7 +19,7 @@ from quietq.mechanisms import privatise
 def test_order_does_not_matter():
     rng = np.random.default_rng(2)
     data = pl.DataFrame({"person": rng.integers(0, 9, 200), "state": rng.random(200), "rating": rng.random(200)})
-    kwargs = {"box": (0, 1), "low": 0, "high": 1, "slope": 3, "people": 9, "levels": LEVELS}
+    kwargs = {"box": (0, 1), "low": 0, "high": 1, "slope": 3, "people": 9}
     one = Ratings.read(data, **kwargs).functions()[0](GRID)
     other = Ratings.read(data.sample(fraction=1, shuffle=True, seed=1), **kwargs).functions()[0](GRID)
     np.testing.assert_allclose(one, other, atol=1e-12)
@@ -35,24 +33,27 @@ def test_bad_rows_are_left_out_and_counted():
             "rating": [0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, math.inf, None, 7.0],
         }
     )
-    people = Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, people=4, levels=LEVELS)
+    people = Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, people=4)
     assert people.not_private == {
         "rows": 10,
         "used_rows": 2,
         "without_person": 3,
-        "bad_state": 3,
-        "bad_rating": 2,
+        "blank_state": 2,
+        "bad_state": 0,
+        "outside_state": 1,
+        "blank_rating": 1,
+        "bad_rating": 1,
         "clipped_ratings": 1,
         "people_present": 2,
     }
     only_good = {"a": [(0.5, 0.5)], "d": [(0.25, 1.0)]}
-    same = Ratings.read(frame(only_good), box=(0, 1), low=0, high=1, slope=1, people=4, levels=LEVELS)
+    same = Ratings.read(frame(only_good), box=(0, 1), low=0, high=1, slope=1, people=4)
     np.testing.assert_allclose(people.functions()[0](GRID), same.functions()[0](GRID), atol=1e-12)
 
 
 def test_the_box_scales_states_and_the_slope_is_per_width():
     data = pl.DataFrame({"person": ["a"], "state": [15.0], "rating": [1.0]})
-    people = Ratings.read(data, box=(10, 20), low=0, high=1, slope=2, people=1, levels=LEVELS)
+    people = Ratings.read(data, box=(10, 20), low=0, high=1, slope=2, people=1)
     reward = people.functions()[0](np.array([15.0, 16.0, 20.0]))
     np.testing.assert_allclose(reward, [1.0, 0.9, 0.5], atol=1e-12)  # 2 per 10: 0.2 a unit, halved by the midpoint
 
@@ -112,7 +113,6 @@ def test_wrong_declarations_are_refused():
     refused(good, "slope", slope=0)
     refused(good, "people", people=0)
     refused(good, "domain", box=(1, 0))
-    refused(good, "levels", levels=40)
     refused(good, "2 dimensions, but a state has 1", box=[(0, 1), (0, 1)])
 
 
@@ -125,7 +125,7 @@ def test_no_data_in_repr():
 def test_tallies_merge():
     rng = np.random.default_rng(5)
     x, y = np.sort(rng.random(12)), rng.random(12)
-    extension = Extension(1, low=0, high=1, slope=2, levels=LEVELS)
+    extension = Extension(1, low=0, high=1, slope=2)
     both, first, second = (extension.empty() for _ in range(3))
     extension.add(both, np.array([0, 6]), {"x0": x, "rating": y})
     extension.add(first, np.array([0]), {"x0": x[:6], "rating": y[:6]})
@@ -143,7 +143,7 @@ def test_nullable_pandas_columns_are_read():
         }
     )
     counts = Ratings.read(data, **OK).not_private
-    assert (counts["used_rows"], counts["without_person"], counts["bad_state"]) == (1, 1, 1)
+    assert (counts["used_rows"], counts["without_person"], counts["blank_state"]) == (1, 1, 1)
 
 
 def test_columns_may_be_called_anything_but_not_the_same():
@@ -174,14 +174,6 @@ def test_a_parquet_file_is_the_one_of_that_name_and_no_pattern(tmp_path, monkeyp
     (tmp_path / "~").mkdir()
     (tmp_path / "~" / "r.parquet").write_bytes(_parquet(good))
     assert Ratings.read("~/r.parquet", **OK).not_private["rows"] == 1
-
-
-def test_rows_that_are_put_down_on_the_way_come_back_from_any_folder(tmp_path, monkeypatch):
-    folder = tmp_path / "t[1]*"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    rows = [SCHEMA.clean(frame({str(i): [(0.5, 0.5)]}))[0] for i in range(9)]
-    assert sum(part.height for part in whole_people(rows, rows_in_memory=2)) == 9
 
 
 def _parquet(data):

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
-from people_data import GRID, LEVELS, OK, frame, refused
+from people_data import GRID, OK, frame, refused
 
 from quietq.feedback import Ratings, rows as ratings
 from quietq.feedback.names import in_form, in_words
@@ -47,14 +47,14 @@ def test_a_person_split_over_chunks_and_files_counts_once(tmp_path, monkeypatch,
     monkeypatch.setattr(ratings, "BATCH", batch)
     rng = np.random.default_rng(1)
     data = pl.DataFrame({"person": rng.integers(0, 5, 60), "state": rng.random(60), "rating": rng.random(60)})
-    whole = Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, people=6, levels=LEVELS).functions()[0](GRID)
+    whole = Ratings.read(data, box=(0, 1), low=0, high=1, slope=1, people=6).functions()[0](GRID)
     files = []
     for i in range(4):
         part = data[i::4]
         path = tmp_path / (f"{i}.csv" if i % 2 else f"{i}.parquet")
         part.write_csv(path) if i % 2 else part.write_parquet(path)
         files.append(path)
-    split = Ratings.read(files, box=(0, 1), low=0, high=1, slope=1, people=6, levels=LEVELS)
+    split = Ratings.read(files, box=(0, 1), low=0, high=1, slope=1, people=6)
     np.testing.assert_allclose(split.functions()[0](GRID), whole, atol=1e-12)
     assert split.not_private["people_present"] == 5
 

@@ -22,7 +22,7 @@ from quietq.privacy.relations import LipschitzBall
 PEOPLE = 200
 LEVELS = 6
 GRID = np.arange(2**LEVELS + 1) / 2**LEVELS
-READING = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": PEOPLE + 1, "levels": LEVELS}
+READING = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": PEOPLE + 1}
 
 
 def others(count: int = PEOPLE) -> list[list[str]]:

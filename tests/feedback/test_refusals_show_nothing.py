@@ -17,7 +17,7 @@ from quietq.privacy.errors import QuietqError
 from quietq.privacy.relations import RkhsBall
 
 BUDGET = Budget(0.9, 1e-4)
-READING = {**OK, "people": 50, "levels": 6}
+READING = {**OK, "people": 50}
 RATINGS = pl.DataFrame({"person": range(50), "state": [0.5] * 50, "other": [0.5] * 50, "rating": [1.0] * 50})
 FEATURES = FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
 

@@ -18,16 +18,17 @@ from quietq.feedback.rows_folder import LOCK, PREFIX, remove_left_folders, rows_
 SPILLS = """if True:
     import time
     import polars as pl
-    from quietq.feedback.grouping import whole_people
+    from quietq.feedback import buckets
+    from quietq.feedback.ratings import Ratings
 
     def batches():
         for first in range(0, 3000, 500):
-            rows = pl.DataFrame({"number": range(first, first + 500)})
-            yield rows.with_columns(name=pl.lit(None, pl.String), x0=pl.col("number") / 3000)
+            yield pl.DataFrame({"person": range(first, first + 500), "state": 0.5, "rating": 0.5})
         print("spilled", flush=True)
         time.sleep(600)
 
-    list(whole_people(batches(), rows_in_memory=1000))
+    buckets.BYTES_IN_MEMORY = 1000
+    Ratings.read(batches(), box=(0, 1), low=0, high=1, slope=1, people=3000)
 """
 
 
@@ -63,7 +64,7 @@ def test_what_a_killed_process_left_goes_with_the_next_read(folder: Path) -> Non
         (left,) = folder.iterdir()
         process.send_signal(signal.SIGKILL)
         assert process.wait(60) == -signal.SIGKILL
-    assert list(left.glob("*.parquet"))
+    assert list(left.rglob("*.parquet"))
     read()
     assert not list(folder.iterdir())
 
@@ -71,10 +72,10 @@ def test_what_a_killed_process_left_goes_with_the_next_read(folder: Path) -> Non
 def test_what_another_process_uses_stays(folder: Path) -> None:
     with spilling(folder):
         (used,) = folder.iterdir()
-        before = {path: path.read_bytes() for path in used.iterdir()}
+        before = {path: path.read_bytes() for path in used.rglob("*") if path.is_file()}
         assert len(before) > 1
         read()
-        assert {path: path.read_bytes() for path in used.iterdir()} == before
+        assert {path: path.read_bytes() for path in used.rglob("*") if path.is_file()} == before
 
 
 def test_what_this_process_uses_stays_and_is_its_own(folder: Path) -> None:

@@ -64,11 +64,13 @@ def expected(frame: pl.DataFrame) -> list[tuple]:
 
 def transitions(sessions: Any) -> list[tuple]:
     found = []
-    for starts, columns in sessions.sums.groups:
+    for starts, columns in sessions.sums.buckets:
         person = np.searchsorted(starts, np.arange(len(columns["s0"])), side="right")
         names = ["s0", "s1", "n0", "n1", "action", "reward", "end", "cut", "first", "step"]
         found += zip(person.tolist(), *(columns[name].tolist() for name in names), strict=True)
-    return sorted(found, key=lambda one: one[1:])
+    found.sort(key=lambda one: one[1:])
+    number: dict[int, int] = {}  # people have no order of their own: they are numbered as they come by
+    return [(number.setdefault(person, len(number)), *told) for person, *told in found]
 
 
 def same(one: list[tuple], other: list[tuple]) -> bool:
@@ -86,7 +88,7 @@ def test_rows_become_transitions_as_written_out():
     assert sessions.not_private["transitions"] == len(wanted)
     assert sessions.not_private["ends"] == sum(one[7] for one in wanted) > 5
     assert isinstance(sessions.schema, Steps)
-    assert set(sessions.columns) == set(sessions.sums.groups[0].columns)
+    assert set(sessions.columns) == set(sessions.sums.buckets[0].columns)
 
 
 def test_every_source_gives_the_same(tmp_path):
@@ -124,7 +126,7 @@ def test_next_states_may_have_columns_of_their_own():
     apart = read(frame.filter(pl.col("follows") == 1), **BY_STEP, next_state=["next_x", "next_y"])
     assert same([one[:9] for one in transitions(paired)], [one[:9] for one in transitions(apart)])
     without = read(frame, **BY_STEP, next_state=[])
-    assert "n0" not in without.sums.groups[0].columns
+    assert "n0" not in without.sums.buckets[0].columns
     assert without.not_private["transitions"] > paired.not_private["transitions"]
 
 
@@ -132,34 +134,35 @@ def test_ends_and_time_limits_are_kept_apart():
     rows = pl.DataFrame({"person": [1] * 5 + [2] * 3, "visit": [1, 1, 1, 1, 1, 1, 1, 1], "x": np.arange(8) / 8,
                          "go": [1, 1, 1, 1, None, 0, 0, None], "over": [0, 1, 0, 0, None, 0, 0, None]})  # fmt: skip
     declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "people": 3, "end": "over"}
-    (first,) = read(rows, **declared, episode="visit").sums.groups
-    kept = {name: column.tolist() for name, column in first.columns.items()}
+    (first,) = read(rows, **declared, episode="visit").sums.buckets
+    order = np.argsort(first.columns["s0"])  # whoever comes first
+    kept = {name: column[order].tolist() for name, column in first.columns.items()}
     assert kept["s0"] == [0, 1 / 8, 5 / 8, 6 / 8]  # after an end there is a final state, and no more
     assert (kept["end"], kept["cut"], kept["first"]) == ([0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 0])
     limited = rows.with_columns(limit=pl.Series([0, 0, 0, 0, None, 1, 0, None]))
-    (second,) = read(limited, **declared, episode="visit", cut="limit").sums.groups
-    assert second.columns["cut"].tolist() == [0, 0, 1]
+    (second,) = read(limited, **declared, episode="visit", cut="limit").sums.buckets
+    assert second.columns["cut"][np.argsort(second.columns["s0"])].tolist() == [0, 0, 1]
 
 
 def test_actions_may_be_continuous_and_steps_hours_apart():
     rows = pl.DataFrame({"person": ["a"] * 5, "hour": [0.0, 4.0, 8.0, 16.0, 20.0], "x": [0.5] * 5,
                          "dose": [0.0, 5.0, 20.0, math.inf, 1.0], "rate": [1, 2, 3, 4, 5]})  # fmt: skip
-    declared = {"state": "x", "action": ["dose", "rate"], "action_box": [(0, 10), (1, 5)], "box": (0, 1), "people": 1}
-    sessions = read(rows, **declared, step="hour", every=4)
-    (people,) = sessions.sums.groups
+    declared = {"state": "x", "action": ["dose", "rate"], "actions": [(0, 10), (1, 5)], "box": (0, 1), "people": 1}
+    sessions = read(rows, **declared, step=("hour", 4))
+    (people,) = sessions.sums.buckets
     assert people.columns["a0"].tolist() == [0, 0.5]
     assert people.columns["a1"].tolist() == [0, 0.25]
     assert (sessions.actions, str(sessions.action_box)) == (None, "[0, 10] x [1, 5]")
-    (people,) = read(rows, **declared, step="hour", every=None).sums.groups
+    (people,) = read(rows, **declared, step=("hour", None)).sums.buckets
     assert people.columns["step"].tolist() == [0, 1, 2]
 
 
 def test_a_row_without_a_step_is_as_if_it_were_not_there():
     """The gap shows in the numbers of the others, unless any later one is the next."""
     rows = pl.DataFrame({"person": ["a"] * 4, "day": [0.0, None, 2.0, 3.0], "x": [0.0, 0.2, 0.4, 0.6], "go": [1] * 4})
-    declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "people": 1, "step": "day"}
+    declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "people": 1}
     for every, paired in ((1.0, [(0.4, 0.6)]), (None, [(0.0, 0.4), (0.4, 0.6)])):
-        (people,) = read(rows, **declared, every=every).sums.groups
+        (people,) = read(rows, **declared, step=("day", every)).sums.buckets
         assert list(zip(people.columns["s0"].tolist(), people.columns["n0"].tolist(), strict=True)) == paired
 
 
@@ -182,17 +185,17 @@ def test_nobody_changes_how_others_are_read(rows, name):
     before, after = transitions(OTHERS), transitions(sessions)
     assert {row[1:] for row in before} <= {row[1:] for row in after}
     assert len(before) <= len(after) <= len(before) + len(rows)
-    for starts, columns in sessions.sums.groups:
+    for starts, columns in sessions.sums.buckets:
         assert all(np.isfinite(column).all() for column in columns.values())
         assert all(columns[each].min() >= 0 and columns[each].max() <= 1 for each in ("s0", "n1", "reward", "end"))
         assert len(np.unique(starts)) == len(starts)
 
 
 def test_somebody_with_very_many_rows_is_thinned(monkeypatch):
-    monkeypatch.setattr("quietq.feedback.grouping.MOST_ROWS", 5)
+    monkeypatch.setattr("quietq.feedback.buckets.MOST_ROWS", 5)
     long = pl.DataFrame({"who": ["A"] * 21, "x": np.arange(21) / 20, "go": ["yes"] * 21})
     sessions = read(long, person="who", state="x", action="go", actions=["yes"], box=(0, 1), people=1)
-    (people,) = sessions.sums.groups
+    (people,) = sessions.sums.buckets
     assert people.columns["n0"] - people.columns["s0"] == pytest.approx(0.05)  # paired first
     assert people.columns["step"].tolist() == [0, 4, 8, 12, 16]
 
@@ -218,7 +221,7 @@ def test_a_minari_data_set(tmp_path, monkeypatch):
     sessions = read(data, person="patient", **declared)
     told = {"people_present": 3, "transitions": 18, "starts": 6, "ends": 3, "cuts": 3}
     assert told.items() <= sessions.not_private.items()
-    columns = sessions.sums.groups[0].columns
+    columns = sessions.sums.buckets[0].columns
     assert sorted(columns["action"].tolist()) == sorted(a for one in buffers for a in one.actions)
     data.storage.update_episode_metadata([{"ward": f"w{i}"} for i in range(6)])
     assert read(data, person="ward", **declared | {"people": 6}).not_private["people_present"] == 6
@@ -231,13 +234,11 @@ def test_a_minari_data_set(tmp_path, monkeypatch):
         ({"state": "x", "box": (0, 1), "next_state": ["x", "y"]}, "state has 1, but next_state has 2 columns"),
         ({"next_state": ["x"]}, "box has 2 dimensions, but next_state has 1 columns"),
         ({"low": 3.0}, "high must be above low, but high is 3.0"),
-        ({"actions": None}, "There must be actions, a public list, or else an action_box"),
-        ({"action_box": (0, 1)}, "There must be actions, a public list, or else an action_box"),
         ({"action": ["dose", "day"]}, "action must be the one column"),
         ({"actions": []}, "actions must name at least one"),
         ({"actions": ["low", "LOW"]}, "must differ by more than their spelling"),
         ({"state": None}, "state must name its columns"),
-        ({"every": 0}, "every must be"),
+        ({"step": ("day", 0)}, "every must be"),
         ({"people": 3}, "more people in the data than the 3"),
         ({"end": "who"}, "must be different columns"),
         ({"end": "nothing"}, "There is no column 'nothing'; .*: end= .--end of a command. says which one is meant"),
@@ -260,5 +261,5 @@ def test_types_that_cannot_be_what_they_should_be():
 def test_nobody_to_read_is_a_warning_and_no_refusal():
     with pytest.warns(UserWarning, match="No row of the sessions can be used"):
         sessions = read(logged().with_columns(x=pl.lit(None, pl.Float64)), **BY_STEP)
-    assert (sessions.sums.groups[0].starts.size, sessions.not_private["people_present"]) == (0, 0)
+    assert (sessions.sums.buckets[0].starts.size, sessions.not_private["people_present"]) == (0, 0)
     assert "secret" not in repr(sessions)

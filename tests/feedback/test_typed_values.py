@@ -14,7 +14,7 @@ from people_data import OK, SCHEMA, refused
 from quietq.feedback import Ratings
 from quietq.feedback.rows import batches
 
-READING: dict[str, Any] = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": 50, "levels": 6}
+READING: dict[str, Any] = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": 50}
 
 
 class Shouting(str):

@@ -28,7 +28,7 @@ def rows_of(people: int, steps: int = 12, seed: int = 0, numbers: bool = False) 
 
 
 def read(rows: object, people: int, numbers: bool = False, **options) -> Sessions:
-    acts: dict = {"action_box": (-1, 1)} if numbers else {"actions": [0, 1]}
+    acts: dict = {"actions": [(-1, 1)]} if numbers else {"actions": [0, 1]}
     given: dict = {"reward": "reward", "end": "end", "next_state": ["next x", "next y"], **acts, **options}
     return Sessions.read(
         rows, person="who", step="step", state=["x", "y"], action=["push"] if numbers else "push", box=BOX,

@@ -360,7 +360,7 @@ def test_sessions_that_cannot_be_asked():
     rows = live(behaviour, 5, np.random.default_rng(0))
     for change, sentence in (
         ({"reward": None}, "no rewards"),
-        ({"actions": None, "action_box": (0, 1)}, "a declared list of actions"),
+        ({"actions": [(0, 1)]}, "a declared list of actions"),
     ):
         with pytest.raises(InvalidInput, match=sentence):
             evaluate_policies(read(rows, 2000, **change), {"a": "0"}, BUDGET, returns=(0, 1), behaviour=behaviour)

@@ -94,7 +94,7 @@ def model(kind: str, simulate: int | None) -> Publishable:
     rows = {"person": range(40), "rating": [SECRET] * 40, "item": ["tea", "milk"] * 20, "x": [SECRET] * 40}
     about: dict[str, Any] = {"state": "x", "box": (-1, 3), "features": Fourier(((0.5,), (1.0,)))}
     if kind == "catalogue":
-        about = {"items": ["tea", "milk"], "state": "item"}
+        about = {"box": ["tea", "milk"], "state": "item"}
     given = Ratings.read(pl.DataFrame(rows), low=0, high=1, people=40, **about)
     return privatise(given, BUDGET, simulate=simulate)
 

@@ -32,7 +32,7 @@ def cart(people: int = 80, steps: int = 6, numbers: bool = False) -> PrivateWorl
             state = after
     befores, afters = list(STATES), [f"n{i}" for i in range(4)]
     frame = pl.DataFrame(rows, schema=["who", "step", *befores, *afters, "act", "reward", "end"], orient="row")
-    acting: dict = {"action": ["act"], "action_box": (-1, 1)} if numbers else {"action": "act", "actions": PUSHES}
+    acting: dict = {"action": ["act"], "actions": [(-1, 1)]} if numbers else {"action": "act", "actions": PUSHES}
     sessions = Sessions.read(
         frame, person="who", step="step", state=befores, next_state=afters, reward="reward", low=0, high=1, end="end",
         box=SIDES, people=people, **acting,
@@ -54,7 +54,7 @@ def catalogue():
     rows = pl.DataFrame({
         "person": np.repeat(np.arange(people), 4), "state": [ITEMS[i] for i in place], "rating": place / len(ITEMS),
     })  # fmt: skip
-    return privatise(Ratings.read(rows, items=ITEMS, low=0, high=1, people=people), BUDGET)
+    return privatise(Ratings.read(rows, box=ITEMS, low=0, high=1, people=people), BUDGET)
 
 
 def five():

@@ -210,7 +210,7 @@ def frozen_people(
         columns = zip((np.zeros(len(rows[0]), np.int64), *rows), fixed, strict=True)
         data = dict(zip(("person", "state", "rating"), map(np.concatenate, columns), strict=True))
         frame = polars.DataFrame(data)
-        return Ratings.read(frame, box=(0, 1), low=low, high=high, slope=slope, people=people, levels=levels)
+        return Ratings.read(frame, box=(0, 1), low=low, high=high, slope=slope, people=people)
 
     def search() -> Generator[tuple[str, tuple[Rows, Rows]], float, None]:
         """Two people near the top and the bottom at full slope; anything; a rating to the other end of the range."""

@@ -4,6 +4,7 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import typer
 
@@ -25,9 +26,15 @@ def read_sessions(
     action_box: list[str] | None = None,
     low: float | None,
     high: float | None,
+    step: str | None,
+    every: float | None,
+    engine: Literal["local", "ray"] | None,
+    progress: Callable[[int], None] | None = None,
     **more: object,
 ) -> "qq.Sessions":
     """Reads people's sessions; of what `more` holds, whatever is None is left to its default."""
+    from quietq.feedback.engines import engine_called
+
     pairs = read_pairs(box)
     acting = read_pairs(action_box, "action_box")
     listed = {} if acting is not None else {"actions": actions}
@@ -40,13 +47,20 @@ def read_sessions(
     declared: dict[str, object] = {"reward": "reward", "action": action, "state": state}
     declared |= {name: value for name, value in more.items() if value is not None}
     declared["box"] = spread_pairs(pairs, len(state))
+    if every is not None and step is None:
+        raise missing("--every needs", step=step)
+    if step is not None:
+        declared["step"] = step if every is None else (step, every)
+    if acting is not None and actions is not None:
+        raise qq.InvalidInput("There must be --actions, a public list, or else an --action-box, not both.")
     if acting is not None:
-        declared["action_box"] = spread_pairs(acting, len(action), "action_box")
-    if actions is not None:
+        declared["actions"] = spread_pairs(acting, len(action), "action_box")
+    elif actions is not None:
         declared["actions"] = read_names(actions, "actions")
         if len(action) > 1:
             raise qq.InvalidInput(f"Actions of a list are in one column: --action must be given once, not {action!r}.")
         declared["action"] = action[0]
+    declared["engine"] = engine_called(engine or "local", progress)
     return qq.Sessions.read(files, people=people, low=low, high=high, **declared)  # pyright: ignore[reportArgumentType]
 
 

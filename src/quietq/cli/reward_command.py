@@ -157,6 +157,8 @@ def reward(
     as_json: AsJson = False,
 ) -> None:
     """Make people's mean reward private, once: ratings or comparisons in, a file that may be published out."""
+    from quietq.feedback.engines import engine_called
+
     sides = {
         name: _spell_out(columns, files or [])
         for name, columns in (("state", state), ("left", left), ("right", right))
@@ -165,14 +167,14 @@ def reward(
     choices = None if option is None else dict(map(_read_option, option))
     names = _name_coordinates(sides, choices or {})
     pairs = read_pairs(box)
+    listed = None if items is None else read_names(items, "items")
     arguments = given(
         **sides,
         people=people,
-        box=None if pairs is None else spread_pairs(pairs, len(names)),
+        box=listed if pairs is None else spread_pairs(pairs, len(names)),
         person=person,
         engine=engine,
         features=None if features is None else qq.Splines(additive=True) if features == "additive" else qq.Columns(),
-        items=None if items is None else read_names(items, "items"),
         rating=rating,
         low=low,
         high=high,
@@ -190,6 +192,8 @@ def reward(
             "--slope is for one coordinate or --features additive, and a model with interactions has no use for it: "
             "leave it out."
         )
+    if (box is None) == (items is None):
+        raise qq.InvalidInput("There must be --box, low and high for each coordinate, or else --items, a public list.")
     if not files:
         raise qq.InvalidInput("There must be a file to read: CSV or Parquet, one row per rating or comparison.")
     read = partial(_find_kind(kind).read, files, **arguments)  # pyright: ignore[reportArgumentType]
@@ -202,7 +206,7 @@ def reward(
     account = open_account(ledger, source, "reward")
     check_outputs(files, out, plot)
     with progress_line(f"Reading {kind}") as say:
-        group = read(progress=lambda rows: say(f"Reading {kind}: {rows:,} rows"))
+        group = read(engine=engine_called(engine or "local", lambda rows: say(f"Reading {kind}: {rows:,} rows")))
         say("Making the reward private")
         private = qq.privatise(group, budget, noise=noise or "auto", level=level, account=account)
     name = publish(private, out)
@@ -239,7 +243,8 @@ def _check_arguments(kind: str, arguments: dict[str, object]) -> None:
     typed = {"option" if name == "options" else name: value for name, value in arguments.items()}
     instead = f", or say --kind {others[0]}" if others else ""
     refuse_others(f"{kind} have", typed, [*takes[kind], "option"] if "options" in takes[kind] else takes[kind], instead)
-    required = [name for name, one in takes[kind].items() if one.default is one.empty and name != "source"]
+    required = [name for name, one in takes[kind].items() if one.default is one.empty]
+    required = [name for name in required if name not in ("source", "box")]  # instead of --box there may be --items
     if set(required) - set(arguments):
         raise missing(f"{kind} need", **{name: arguments.get(name) for name in required})
 

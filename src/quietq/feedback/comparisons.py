@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from quietq.feedback.feedback import Engine, Feedback, Progress, read_people
+from quietq.feedback.engines import Engine, EngineName
+from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.loss import Chosen
 from quietq.feedback.row_statistics import Marginals
 from quietq.feedback.states import Items, States, columns_of, from_lists
@@ -37,30 +38,38 @@ class Comparisons(Feedback):
         cls,
         source: object,
         *,
+        person: str = "person",
         left: str | Sequence[str] | None = None,
         right: str | Sequence[str] | None = None,
         options: Mapping[str, str | Sequence[str]] | None = None,
         choice: str = "choice",
-        person: str = "person",
-        box: Domain | None = None,
-        items: Items | None = None,
-        features: FeatureMap | None = None,
+        box: Domain | Items,
+        people: int,
         segment: str | None = None,
         length: int | None = None,
-        people: int,
-        engine: Engine = "local",
-        progress: Progress | None = None,
+        features: FeatureMap | None = None,
+        engine: EngineName | Engine = "local",
     ) -> "Comparisons":
-        """From a data frame (pandas or Polars), CSV or Parquet files, or several of them.
+        """Reads comparisons. Columns are named; all else is public and declared by you, never taken from the rows.
 
-        `left` and `right` name the columns of the two states, in the order of the box's coordinates; `choice` is the
-        column that says "left", "right" or "tie". For a choice among several, `options` names the columns of each
-        instead, such as {"train": ["train_time", "train_cost"], "car": ["car_time", "car_cost"]}, and `choice` says
-        which one was chosen; an option with a blank or impossible cell was not offered in that row. States are items
-        of a public list if `items` declares one, and then each side is one column. Where `segment` names a column, rows
-        of a person with the same name in it are the steps of one comparison, about `length` of them, and what is
-        compared is the sum of rewards over them. `box`, `items`, `length` and `people` are public and declared by you.
-        With `engine="ray"` rows are read, and stay, on a Ray cluster.
+        Args:
+            source: A data frame (pandas or Polars), a CSV or Parquet file, or several of them.
+            person: The column that says who.
+            left: The columns of the first state, in the order of the box's coordinates.
+            right: The columns of the second state.
+            options: For a choice among several, the columns of each instead, such as {"train": ["train_time",
+                "train_cost"], "car": ["car_time", "car_cost"]}. An option with a blank or impossible cell was not
+                offered in that row.
+            choice: The column that says "left", "right" or "tie", or which option was chosen.
+            box: A pair (low, high) for each coordinate, or one for all of them. Where states are items, their public
+                list instead, or a file with a name in each line; then each side is one column.
+            people: How many people there are. Those without a usable row are neutral.
+            segment: A column: rows of a person with the same name in it are the steps of one comparison, of which the
+                sums of rewards are compared.
+            length: About how many rows a segment has.
+            features: A public map that the model is made of. Leave it out unless you know better.
+            engine: Where people are added up: "local" or "ray".
+
         """
         from quietq.feedback.schema import Category, Field, Group, Schema
 
@@ -71,7 +80,7 @@ class Comparisons(Feedback):
         for name, size in sizes.items():
             if size != dimension:
                 raise InvalidInput(f"{name} has {size} columns, but {next(iter(sizes))} has {dimension}.")
-        states = States.of(box, items, features, dimension)
+        states = States.of(box, features, dimension)
         if (segment is None) != (length is None):
             raise InvalidInput("segment and length, about how many rows a segment has, belong together.")
         fields: dict[str, Field] = {} if segment is None else {"segment": Group(segment, "segment")}
@@ -81,7 +90,7 @@ class Comparisons(Feedback):
         loss = Chosen(dimension, len(sides), None if length is None else count("length", length))
         first = Marginals(loss, dimension, 1)
         schema = Schema("comparisons", person, fields, states=("options",) if options else ("left", "right"))
-        read = read_people(source, schema, first, people, keep=True, engine=engine, progress=progress)
+        read = read_people(source, schema, first, people, keep=True, engine=engine)
         return cls(box=states.box, features=states.features, loss=loss, **read)
 
     @property
@@ -101,9 +110,10 @@ class Comparisons(Feedback):
 
 
 def _sides(
-    left: str | Sequence[str] | None, right: str | Sequence[str] | None,
+    left: str | Sequence[str] | None,
+    right: str | Sequence[str] | None,
     options: Mapping[str, str | Sequence[str]] | None,
-) -> Mapping[str, str | Sequence[str]]:  # fmt: skip
+) -> Mapping[str, str | Sequence[str]]:
     if options is None:
         if left is None or right is None:
             raise InvalidInput("left and right must name the columns of the two states, or options those of several.")

@@ -6,17 +6,15 @@ person can move the mean of that (a relation). Reading, grouping all rows of a p
 machine or on Ray, are the same for all.
 """
 
-import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from quietq.feedback.doubts import FOR_YOU, warn_of_raw_data
+from quietq.feedback.engines import Engine, EngineName, engine_called
 from quietq.feedback.loss import Loss
-from quietq.feedback.raw_warning import warn_of_raw_data
-from quietq.feedback.row_doubts import FOR_YOU
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import FeatureMap
@@ -29,10 +27,6 @@ from quietq.privacy.relations import Relation
 if TYPE_CHECKING:
     from quietq.feedback.schema import Schema
     from quietq.feedback.spaces import Spaces
-
-Engine = Literal["local", "ray"]
-Progress = Callable[[int], None]
-"""Told the number of rows read so far."""
 
 
 @runtime_checkable
@@ -118,25 +112,19 @@ def read_people(
     statistic: Statistic,
     people: int,
     *,
-    engine: Engine = "local",
+    engine: EngineName | Engine = "local",
     keep: bool = False,
-    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Reads a source, and adds up its rows: `people`, `sums`, `not_private` and `schema`, as `Feedback` takes them.
 
-    Rows stream through and are gone, unless they are to be kept, in memory or on the cluster, for statistics besides
-    this one.
+    The rows are gone then, unless they are to be kept for statistics besides this one.
     """
+    from quietq.feedback.buckets import MOST_ROWS, read_buckets
+
     people = count("people", people)
-    if engine not in ("local", "ray"):
-        raise InvalidInput(f"engine must be 'local' or 'ray', not {engine!r}.")
-    module = importlib.import_module(f"quietq.feedback.{engine}_engine")
-    if keep:
-        sums, counts = module.keep(source, schema, progress)
-        tally = sums.total(statistic)
-    else:
-        tally, counts = module.add_up(source, schema, statistic, progress)
-        sums = Summed(statistic, tally)
+    buckets, counts = read_buckets(source, schema, engine_called(engine), MOST_ROWS if keep else None)
+    tally = buckets.total(statistic)
+    sums = buckets if keep else Summed(statistic, tally)
     if tally.people > people:
         declared = f"the {people} that were declared"
         raise InvalidInput(f"There are more people in the data than {declared}; nothing was spent.")

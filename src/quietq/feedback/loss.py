@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts
 
 Phi = Callable[..., np.ndarray]
@@ -75,7 +76,7 @@ class Squared(Loss):
     compared = 1
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
-        return [_states(columns, "x", self.dimension)]
+        return [stacked(columns, "x", self.dimension)]
 
     def gradients(
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
@@ -132,7 +133,7 @@ class Chosen(Loss):
         return 1.0 if self.length is None else self.length**-0.5
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
-        return [_states(columns, f"option{j}_", self.dimension) for j in range(self.options)]
+        return [stacked(columns, f"option{j}_", self.dimension) for j in range(self.options)]
 
     def gradients(
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
@@ -176,8 +177,58 @@ class Chosen(Loss):
         return segments, starts, offered, target * ((target > 0) <= offered).all(axis=0)
 
 
-def _states(columns: Columns, name: str, dimension: int) -> Float[np.ndarray, "rows d"]:
-    return np.stack([columns[f"{name}{i}"] for i in range(dimension)], axis=-1).astype(np.float64)
+@dataclass(frozen=True)
+class StepRewards(Squared):
+    """Rewards of steps, by state and action; the column is in units of their range."""
+
+    numbers: int = 0
+    """How many of the coordinates are the action's."""
+
+    @classmethod
+    def of(cls, spaces: Spaces) -> "StepRewards":
+        range_ = spaces.low, spaces.high
+        return cls(spaces.states + spaces.numbers, range_, spaces.actions or 1, spaces.numbers)
+
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
+        states = stacked(columns, "s", self.dimension - self.numbers)
+        return [np.hstack([states, stacked(columns, "a", self.numbers)]) if self.numbers else states]
+
+    def _rated(self, columns: Columns) -> Float[np.ndarray, " rows"]:
+        return columns["reward"] - 0.5
+
+
+@dataclass(frozen=True)
+class Ends(Loss):
+    """Whether an episode came to an end in the state that a step led to, as log-odds.
+
+    A person's ends count half together, and all other steps the other half, so that ends are not rare.
+    """
+
+    dimension: int
+
+    constant = True
+    curvature = 0.2
+    spread = 0.6  # for ten rows a person: an end counts half, so rows do not average out
+    scale = 1.5
+    rougher = 0.6
+    compared = 1
+
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
+        return [stacked(columns, "n", self.dimension)]
+
+    def gradients(
+        self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
+    ) -> Float[np.ndarray, "people rank"]:
+        design = np.ascontiguousarray(features(self.points(columns)[0]).T)
+        slope = self.slopes(starts, columns, [predicted(design, weights)])[0]
+        return np.ascontiguousarray(np.add.reduceat(design * slope, starts, axis=1).T)
+
+    def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
+        ended = columns["end"] > 0
+        rows = np.diff(starts, append=len(ended))
+        ends = np.add.reduceat(ended.astype(np.int64), starts)
+        share = np.where(ended, np.repeat(ends, rows), np.repeat(rows - ends, rows))
+        return [(1 / (1 + np.exp(-np.clip(values[0], -50, 50))) - ended) / (2 * share)]
 
 
 def predicted(design: Float[np.ndarray, "rank rows"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:

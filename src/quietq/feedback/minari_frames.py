@@ -14,23 +14,18 @@ from quietq.feedback.pandas_frame import texts_of
 from quietq.privacy.errors import InvalidInput
 
 _ROWS_AT_ONCE = 100_000
-COLUMNS: dict[str, Any] = {
-    "episode": "episode",
-    "step": "step",
-    "reward": "reward",
-    "end": "terminated",
-    "cut": "truncated",
-}
-"""What `Sessions.read` calls the columns that every such data set has, and what they are called here."""
 
 
 def is_minari(source: object) -> bool:
     return hasattr(source, "iterate_episodes") and hasattr(source, "storage")
 
 
-def observations(dataset: Any) -> list[str]:
-    """The names of the columns of states."""
-    return [f"observation{i}" for i in range(_size(dataset.observation_space, "observations"))]
+def columns(dataset: Any, numbers: bool) -> dict[str, Any]:
+    """The columns that every such data set has, by the arguments of `Sessions.read`; actions may be numbers."""
+    told = {"episode": "episode", "step": "step", "reward": "reward", "end": "terminated", "cut": "truncated"}
+    states = [f"observation{i}" for i in range(_size(dataset.observation_space, "observations"))]
+    acting = [f"action{i}" for i in range(_size(dataset.action_space, "actions"))] if numbers else "action"
+    return {**told, "state": states, "action": acting}
 
 
 def minari_frames(dataset: Any, person: str) -> Iterator[pl.DataFrame]:

@@ -1,13 +1,10 @@
 """One person, however spelt: the form in which people's names are compared.
 
 Two names for one person would count that person twice, while one name for two people protects them as one: so
-spellings are merged rather than kept apart. In text, these steps are repeated until nothing changes any more:
-
-1. any white space becomes one space, and none at the ends;
-2. what cannot be seen is left out: control and format characters, code points that Unicode calls default-ignorable
-   (variation selectors, joiners, Hangul fillers) and blank signs such as the empty Braille pattern;
-3. Unicode variants get one form (NFKC), and step 2 once more;
-4. upper case, then lower case, with one small sigma: so ß is ss, and the dotless ı is i.
+spellings are merged rather than kept apart. Two texts are one name if they are the same after NFKC, case folding (upper
+case, then lower case, with one small sigma: ß is ss, and the dotless ı is i) and leaving out what cannot be seen
+(control, format and default-ignorable characters, blank signs, white space but for single spaces), all of it repeated
+until nothing changes.
 
 Then "7", "+7", "007", "7.0" and "7e0" are the whole number 7, and "7.50" is 7.5: a name with a point or an exponent is
 compared as a floating-point number, one of digits alone exactly.
@@ -19,7 +16,9 @@ people's. So the type is refused, whatever the numbers are.
 
 from typing import Any
 
+import numpy as np
 import polars as pl
+from jaxtyping import UInt64
 
 from quietq.privacy.errors import InvalidInput
 
@@ -85,3 +84,39 @@ def in_form(text: pl.Series) -> pl.Series:
             break
         before = after
     return lower.scatter(odd.arg_true(), before)
+
+
+def hashed(people: pl.DataFrame, key: int) -> UInt64[np.ndarray, " rows"]:
+    """A number of 64 bits for the `number` or the `name` of each row: the same on every machine, by that key.
+
+    No two numbers have the same one. Two names may, by chance: they would count as one person, which protects both.
+    """
+    key_of_numbers, key_of_names = np.random.SeedSequence(key).generate_state(2, np.uint64)
+    found = _mixed(people[NUMBER].fill_null(0).to_numpy().view(np.uint64) + key_of_numbers)
+    named = people[NAME].is_not_null()
+    if named.any():
+        found[named.to_numpy()] = _hashed_text(people[NAME].filter(named), key_of_names)
+    return found
+
+
+def _hashed_text(text: pl.Series, key: np.uint64) -> UInt64[np.ndarray, " rows"]:
+    """Eight bytes at a time, each time mixed with all before."""
+    length = text.str.len_bytes().to_numpy().astype(np.int64)
+    data = str(text.str.join("").item()).encode() + bytes(8)
+    eight_from = np.ndarray(len(data) - 7, "<u8", data, strides=(1,))  # the number at every byte
+    begin = np.cumsum(length) - length
+    found = _mixed(length.astype(np.uint64) + key)
+    for done in range(0, int(length.max()), 8):
+        longer = np.flatnonzero(length > done)
+        beyond = 8 * np.maximum(8 + done - length[longer], 0).astype(np.uint64)  # bits of the next name
+        word = eight_from[begin[longer] + done] << beyond
+        found[longer] = _mixed(found[longer] ^ word)
+    return found
+
+
+def _mixed(words: UInt64[np.ndarray, " words"]) -> UInt64[np.ndarray, " words"]:
+    """One to one, each bit of what comes out by all that goes in (the end of SplitMix64, Steele et al. 2014)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words = words ^ (words >> np.uint64(shift))
+        words *= np.uint64(factor)
+    return words ^ (words >> np.uint64(31))

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from quietq.feedback.engines import Engine, EngineName
 from quietq.feedback.extension import Extension
-from quietq.feedback.feedback import Engine, Feedback, Progress, read_people
+from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.loss import Squared
 from quietq.feedback.row_statistics import Marginals
-from quietq.feedback.states import Items, States, columns_of, from_lists, named
+from quietq.feedback.states import Items, States, columns_of, from_lists, is_list, named
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import FeatureMap, Splines
 from quietq.noise.kernels import Additive, Exponential
@@ -52,36 +53,44 @@ class Ratings(Feedback):
         cls,
         source: object,
         *,
-        box: Domain | None = None,
+        person: str = "person",
+        state: str | Sequence[str] = "state",
+        rating: str = "rating",
+        box: Domain | Items,
         low: float,
         high: float,
         slope: float | None = None,
         people: int,
-        person: str = "person",
-        state: str | Sequence[str] = "state",
-        rating: str = "rating",
-        items: Items | None = None,
         action: str | None = None,
         actions: Items | None = None,
         features: FeatureMap | None = None,
-        levels: int = 16,
-        engine: Engine = "local",
-        progress: Progress | None = None,
+        engine: EngineName | Engine = "local",
     ) -> "Ratings":
-        """From a data frame (pandas or Polars), CSV or Parquet files, or several of them.
+        """Reads ratings. Columns are named; all else is public and declared by you, never taken from the rows.
 
-        `box`, `low`, `high`, `slope` and `people` are public and declared by you, never taken from the rows. `slope`,
-        in units of reward per width of the box, is for functions of one coordinate: in one dimension, or with
-        `features=Splines(additive=True)`. Instead of a box, `items` is a public list (or a file with a name in each
-        line) of what the one `state` column names. If ratings depend on an `action`, a column of one of the public list
-        `actions`, the reward has a value per action. `features` is a public map that the model is made of; leave it
-        out unless you know better, or have embeddings: `features=Columns(prefix="e")`. `progress` is told the number
-        of rows read so far.
+        Args:
+            source: A data frame (pandas or Polars), a CSV or Parquet file, or several of them.
+            person: The column that says who.
+            state: The column that says what is rated, or one for each coordinate.
+            rating: The column that says how good it is.
+            box: A pair (low, high) for each coordinate, or one for all of them. Where states are items, their public
+                list instead, or a file with a name in each line.
+            low: The smallest rating; what is below counts as this.
+            high: The largest rating.
+            slope: The most that one person's reward changes over the whole width of the box. Needed for functions of
+                one coordinate: in one dimension, or with `features=Splines(additive=True)`.
+            people: How many people there are. Those without a usable row are neutral.
+            action: The column that says which action is rated, if ratings depend on one.
+            actions: The public list of actions; the reward has a value for each.
+            features: A public map that the model is made of. Leave it out unless you know better, or have embeddings:
+                `features=Columns(prefix="e")`.
+            engine: Where people are added up: "local" or "ray".
+
         """
         from quietq.feedback.schema import Category, Field, Number, Schema
 
         columns = columns_of("state", state, features, source)
-        states = States.of(box, items, features, len(columns))
+        states = States.of(box, features, len(columns))
         low, high = real("low", low), real("high", high)
         if not low < high:
             raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
@@ -89,7 +98,7 @@ class Ratings(Feedback):
             raise InvalidInput("action, a column, and actions, the public list of them, belong together.")
         asked, loss = None, None
         fields: dict[str, Field] = dict(states.fields("x", columns))
-        if action is not None or items is not None or _is_map(features) or (len(columns) > 1 and features is None):
+        if action is not None or is_list(box) or _is_map(features) or (len(columns) > 1 and features is None):
             if slope is not None:
                 raise InvalidInput(
                     "slope is for one coordinate or Splines(additive=True), and a model of everybody's rows has no use "
@@ -104,11 +113,11 @@ class Ratings(Feedback):
                 raise InvalidInput(
                     "slope must be declared: the most that one person's reward changes over the whole box."
                 )
-            asked = Extension(len(columns), low, high, slope, levels)
+            asked = Extension(len(columns), low, high, slope)
         fields["rating"] = Number(rating, "rating", low, high, clips=True)
         first = Marginals(loss, len(columns), 1) if loss is not None else asked
         schema = Schema("ratings", person, fields)
-        read = read_people(source, schema, first, people, engine=engine, progress=progress, keep=loss is not None)  # type: ignore[arg-type]
+        read = read_people(source, schema, first, people, engine=engine, keep=loss is not None)  # type: ignore[arg-type]
         gives, used = ("function", None) if loss is None else ("rows", states.features)
         return cls(box=states.box, low=low, high=high, asked=asked, gives=gives, loss=loss, features=used, **read)
 

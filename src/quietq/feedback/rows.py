@@ -18,25 +18,53 @@ from quietq.privacy.errors import InvalidInput
 
 BATCH = 1_000_000  # rows
 PARQUET = (".parquet", ".pq")
+Piece = Path | tuple[Path, int, int] | pl.DataFrame
+"""Of a source, what is read at a time: rows, a CSV file, or so many rows of a Parquet file, from some row on."""
 
 
 def batches(source: object, schema: Schema) -> Iterator[pl.DataFrame]:
     """The needed columns of a data frame, a file, or a sequence of them, some rows at a time."""
-    for part in parts(source, schema):
-        rows = scan(part, schema) if isinstance(part, Path) else _checked(part, schema)
-        if isinstance(rows, PlainCsv):
-            yield from rows.frames(schema.columns)
+    for part in _parts(source, schema):
+        yield from frames(part, schema)
+
+
+def pieces(source: object, schema: Schema) -> Iterator[Piece]:
+    """What can be read apart. What cannot be read at all is refused here."""
+    for part in _parts(source, schema):
+        if isinstance(part, pl.LazyFrame):
+            yield from frames(part, schema)
             continue
-        failure = ""
-        try:
-            yield from rows.select(schema.columns).collect_batches(chunk_size=BATCH, maintain_order=schema.in_order)
-        except pl.exceptions.PolarsError as error:
-            failure = type(error).__name__  # and no more: its text may quote a cell
-        if failure:
-            raise InvalidInput(f"The {schema.kind} could not be read: Polars failed with {failure}.")
+        file = scan(path := part.absolute(), schema)
+        if isinstance(file, pl.LazyFrame):
+            rows = int(file.select(pl.len()).collect().item())
+            yield from ((path, first, BATCH) for first in range(0, max(rows, 1), BATCH))
+        else:
+            yield path
 
 
-def parts(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
+def frames(piece: Piece | pl.LazyFrame, schema: Schema) -> Iterator[pl.DataFrame]:
+    """The needed columns of a piece, some rows at a time."""
+    if isinstance(piece, pl.DataFrame):
+        yield piece
+        return
+    if isinstance(piece, tuple):
+        path, first, number = piece
+        rows = parquet(path).slice(first, number)
+    else:
+        rows = scan(piece, schema) if isinstance(piece, Path) else _checked(piece, schema)
+    if isinstance(rows, PlainCsv):
+        yield from rows.frames(schema.columns)
+        return
+    failure = ""
+    try:
+        yield from rows.select(schema.columns).collect_batches(chunk_size=BATCH, maintain_order=schema.in_order)
+    except pl.exceptions.PolarsError as error:
+        failure = type(error).__name__  # and no more: its text may quote a cell
+    if failure:
+        raise InvalidInput(f"The {schema.kind} could not be read: Polars failed with {failure}.")
+
+
+def _parts(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
     """All files and data frames of a source, which may be a sequence of them; nothing is read yet."""
     found = False
     for part in _flatten(source, schema):

@@ -23,12 +23,10 @@ try:
 except ImportError as error:
     raise MissingExtra.of("people", "Reading people's data needs Polars") from error
 
-from quietq.feedback.names import NAME, NUMBER, identities, is_name, rounded_names
+from quietq.feedback.doubts import doubts_of_rows
+from quietq.feedback.names import NAME, NUMBER, hashed, identities, is_name, rounded_names
 from quietq.feedback.pandas_frame import categories_in, codes_in, names_in, numbers_in, numbers_in_text
-from quietq.feedback.row_doubts import doubts_of_rows
 from quietq.feedback.statistic import Columns, Starts
-
-PLACE = "place"
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Number:
         return numbers_in_text(cells) if cells.dtype == pl.String else cells.cast(pl.Float64, strict=False)
 
     def outside(self, cell: pl.Expr) -> pl.Expr:
-        return (cell < self.low) | (cell > self.high)
+        return cell.is_finite() & ((cell < self.low) | (cell > self.high))
 
     def good(self, cell: pl.Expr) -> pl.Expr:
         return cell.is_finite() if self.clips else cell.is_finite() & ~self.outside(cell)
@@ -208,8 +206,9 @@ class Group:
             raise InvalidInput(f"Column {self.column!r} must hold names or whole numbers, not {dtype}.")
 
     def read(self, cells: pl.Series) -> pl.Series:
+        names = identities(cells)
         known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
-        return identities(cells).select(pl.when(known).then(pl.struct(NUMBER, NAME).hash(seed=0))).to_series()
+        return names.select(pl.when(known).then(pl.lit(pl.Series(hashed(names, key=0))))).to_series()
 
     def good(self, cell: pl.Expr) -> pl.Expr:
         return cell.is_not_null()
@@ -231,8 +230,22 @@ Field = Number | Category | Flag | Group
 def is_blank(cells: pl.Series) -> pl.Series:
     """Where nothing was given."""
     if cells.dtype == pl.String:
-        return cells.str.strip_chars().fill_null("") == ""
+        return cells.str.strip_chars().str.to_lowercase().fill_null("").is_in(["", "nan"])  # as some write a blank
     return cells.is_null() | cells.is_nan().fill_null(False) if cells.dtype.is_float() else cells.is_null()
+
+
+def why_not(field: Field, given: pl.Series, read: pl.Series, usable: pl.Series) -> dict[str, pl.Series | bool]:
+    """By the name of a count, the cells that were blank, outside the range or neither, and those that were clipped."""
+    found: dict[str, pl.Series | bool] = {}
+    all_usable = bool(usable.all())  # as a rule, and then there is nothing to look for
+    outside: pl.Series | bool = False
+    if isinstance(field, Number) and math.isfinite(field.high):
+        if field.clips or not all_usable:
+            outside = read.to_frame("cell").select(field.outside(pl.col("cell")).fill_null(False)).to_series()
+        found["clipped_" + field.what + "s" if field.clips else "outside_" + field.what] = outside
+    blank = False if all_usable and not field.optional else is_blank(given)
+    bad = False if all_usable else ~(usable | blank | outside)
+    return found | {f"blank_{field.what}": blank, f"bad_{field.what}": bad}
 
 
 @dataclass(frozen=True)
@@ -254,6 +267,11 @@ class Schema:
     @property
     def columns(self) -> list[str]:
         return [self.person, *(field.column for field in self.fields.values())]
+
+    @property
+    def ordering(self) -> tuple[str, ...]:
+        """The fields by which a person's rows are in order as a rule; where they are the same, all others decide."""
+        return tuple(self.fields)[:1]
 
     def named_by(self, column: str) -> str:
         """Which argument of Python, or option of a command, names a column."""
@@ -291,32 +309,23 @@ class Schema:
         """What looks like a mistake in how rows were declared, by counts of them: for the operator."""
         return doubts_of_rows(counts, people)
 
-    def clean(self, batch: pl.DataFrame, first: int = 0) -> tuple[pl.DataFrame, dict[str, int]]:
-        """Good rows as number, name and the fields; and how many rows were bad, and why. `first` rows came before."""
+    def clean(self, batch: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
+        """Good rows as number, name and the fields; and how many rows were bad, and why."""
         frame = identities(batch[self.person]).with_columns(
             field.read(batch[field.column]).alias(name) for name, field in self.fields.items()
         )
         known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
-        checks, stays = {"without_person": known}, dict[str, pl.Expr]()
+        usable = frame.select(
+            known.alias(NAME),
+            **{name: field.good(pl.col(name)).fill_null(False) for name, field in self.fields.items()},
+        )
+        needed = [NAME, *(name for name, field in self.fields.items() if not field.optional)]
+        good = usable.select(pl.all_horizontal(needed)).to_series()
+        told: dict[str, pl.Series | bool] = {"without_person": ~usable[NAME]}
         for name, field in self.fields.items():
-            good, reason = field.good(pl.col(name)).fill_null(False), f"bad_{field.what}"
-            if field.optional:
-                blank = pl.lit(is_blank(batch[field.column]))
-                for why, where in ((reason, ~good & ~blank), (f"blank_{field.what}", blank)):
-                    stays[why] = stays[why] | where if why in stays else where
-            else:
-                checks[reason] = checks[reason] & good if reason in checks else good
-        clipped: dict[str, pl.Expr] = {}
-        for name, field in self.fields.items():
-            if isinstance(field, Number) and field.clips:
-                outside = (field.outside(pl.col(name)) & field.good(pl.col(name))).fill_null(False)
-                clipped[f"clipped_{field.what}s"] = clipped.get(f"clipped_{field.what}s", pl.lit(False)) | outside
-        found = frame.select(**checks, **stays, **clipped)
-        good = found.select(pl.all_horizontal(*checks)).to_series()
-        counts = {"rows": batch.height}
-        counts |= {reason: batch.height - int(found[reason].sum()) for reason in checks}
-        counts |= {reason: int(found[reason].sum()) for reason in stays}
-        counts |= {name: int((found[name] & good).sum()) for name in clipped} | {"used_rows": int(good.sum())}
+            for reason, cells in why_not(field, batch[field.column], frame[name], usable[name]).items():
+                told[reason] = told.get(reason, False) | (cells & good if reason.startswith("clipped") else cells)
+        counts = {"rows": batch.height, "used_rows": int(good.sum())}
+        counts |= {reason: 0 if isinstance(cells, bool) else int(cells.sum()) for reason, cells in told.items()}
         values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
-        place = [pl.int_range(first, first + pl.len()).alias(PLACE)] if self.in_order else []
-        return frame.with_columns(place).filter(good).select(NUMBER, NAME, *([PLACE] * len(place)), *values), counts
+        return frame.filter(good).select(NUMBER, NAME, *values), counts

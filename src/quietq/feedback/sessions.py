@@ -1,16 +1,16 @@
 """What people did, step by step: states, actions, rewards and ends, all of them somebody's."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from quietq.feedback.feedback import Engine, Feedback, Progress, read_people
-from quietq.feedback.session_doubts import AGAIN
+from quietq.feedback.doubts import AGAIN
+from quietq.feedback.engines import Engine, EngineName
+from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.spaces import Spaces
-from quietq.feedback.states import Items, box_of, named
+from quietq.feedback.states import Items, box_of, is_list, named
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.noise.box import Box, Domain
 from quietq.privacy.account import Once
@@ -52,13 +52,11 @@ class Sessions(Feedback):
         *,
         person: str = "person",
         episode: str | None = None,
-        step: str | None = None,
-        every: float | None = 1.0,
+        step: str | tuple[str, float | None] | None = None,
         state: str | Sequence[str] | None = None,
         next_state: str | Sequence[str] | None = None,
         action: str | Sequence[str] | None = None,
-        actions: Items | Sequence[int] | None = None,
-        action_box: Domain | None = None,
+        actions: Items | Domain,
         reward: str | None = None,
         low: float = 0.0,
         high: float = 1.0,
@@ -67,41 +65,54 @@ class Sessions(Feedback):
         propensity: str | None = None,
         box: Domain,
         people: int,
-        engine: Engine = "local",
-        progress: Progress | None = None,
+        engine: EngineName | Engine = "local",
     ) -> "Sessions":
-        """From a data frame (pandas or Polars), CSV or Parquet files, several of them, or a Minari data set.
+        """Reads sessions. Columns are named; all else is public and declared by you, never taken from the rows.
 
-        Rows of a `person` with the same name in the column `episode` are the steps of one episode, in the order of the
-        column `step`, which grows by `every` from one to the next, or else in the order of rows. The next state is in
-        the columns `next_state`, or else in the episode's next row; then the last row holds the final state, and no
-        action. `next_state=[]` leaves next states out: policies can be evaluated on such sessions, but no world learned
-        from them. Actions are one of the declared list `actions`, or lie in the `action_box`. `end` is a column that is
-        1 where the episode came to an end by itself, `cut` one where it was cut off, by a time limit; without it, an
-        episode's last step is a cut unless it is an end. `propensity` is the probability, or density, with which the
-        action was chosen. `box`, `actions`, `action_box`, `low`, `high` and `people` are public and declared by you,
-        one pair as a box being for all columns: what lies outside is moved to the nearer end.
-        A transition of which something is missing is left out, and no
-        other one is made up of the rows around it; but a row without a person, an episode or a step is as if it were
-        not there. Of a Minari data set only `person` has to be named, as its infos or
-        its episodes' metadata call it.
+        A transition of which something is missing is left out, and no other one is made up of the rows around it; but a
+        row without a person, an episode or a step is as if it were not there.
+
+        Args:
+            source: A data frame (pandas or Polars), a CSV or Parquet file, several of them, or a Minari data set. Of
+                the last only `person` has to be named, as its infos or its episodes' metadata call it.
+            person: The column that says who.
+            episode: The column that tells a person's episodes apart; without it all rows of a person are one.
+            step: The column that orders the rows of an episode, which grows by 1 from one to the next; or that column
+                and by how much it grows, ("hour", 4), or ("hour", None) for any. Without it, rows are in order.
+            state: The columns of the state.
+            next_state: The columns of the next state. Without them it is in the episode's next row; then the last row
+                holds the final state, and no action. [] leaves next states out: policies can be evaluated on such
+                sessions, but no world learned from them.
+            action: The column that says what was done, or one for each number of it.
+            actions: The public list of actions, [0, 1] or ["left", "right"], or a file with a name in each line. Where
+                actions are numbers, a list of pairs [(low, high), ...]: one for each column, or one for all of them.
+            reward: The column that says how good that was.
+            low: The smallest reward of a step; what is below counts as this.
+            high: The largest reward of a step.
+            end: The column that is 1 where an episode came to an end by itself.
+            cut: The column that is 1 where it was cut off, by a time limit. Without it, an episode's last step is a cut
+                unless it is an end.
+            propensity: The column of the probability, or density, with which the action was chosen.
+            box: A pair (low, high) for each coordinate of the state, or one for all of them; what lies outside is moved
+                to the nearer end.
+            people: How many people there are. Those without a whole step are neutral.
+            engine: Where people are added up: "local" or "ray".
+
         """
         from quietq.feedback import minari_frames
         from quietq.feedback.schema import Field, Flag, Group, Number
         from quietq.feedback.transitions import Steps
 
         if minari_frames.is_minari(source):
-            states = minari_frames.observations(source)
-            acting = [f"action{i}" for i in range(Box.of(action_box).dimension)] if action_box is not None else "action"
-            return cls.read(
-                minari_frames.minari_frames(source, person), person=person, state=states, action=acting,
-                actions=actions, action_box=action_box, low=low, high=high, box=box, people=people, engine=engine,
-                progress=progress, **minari_frames.COLUMNS,
-            )  # fmt: skip
+            named = minari_frames.columns(source, numbers=not is_list(actions, str | int))
+            frames = minari_frames.minari_frames(source, person)
+            declared = {"actions": actions, "low": low, "high": high, "box": box, "people": people, "engine": engine}
+            return cls.read(frames, person=person, **named, **declared)
         low, high = real("low", low), real("high", high)
         if not low < high:
             raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
         fields: dict[str, Field] = {} if episode is None else {"episode": Group(episode, "episode")}
+        step, every = step if isinstance(step, tuple) else (step, 1.0)
         if step is not None:
             fields["step"] = Number(step, "step")
         places, region = _places("s", "state", state, box, "box")
@@ -111,7 +122,7 @@ class Sessions(Feedback):
             if there.dimension != region.dimension:
                 raise InvalidInput(f"state has {region.dimension}, but next_state has {there.dimension} columns.")
             fields |= after
-        acts, names, acted = _actions(action, actions, action_box)
+        acts, names, acted = _actions(action, actions)
         fields |= acts
         if reward is not None:
             fields["reward"] = Number(reward, "reward", low, high, clips=True, scales=True, optional=True)
@@ -125,7 +136,7 @@ class Sessions(Feedback):
             "sessions", person, fields, in_order=step is None, pairs=next_state is None,
             every=None if every is None else positive("every", every),
         )  # fmt: skip
-        read = read_people(source, schema, Counts(schema.pairs), people, keep=True, engine=engine, progress=progress)
+        read = read_people(source, schema, Counts(schema.pairs), people, keep=True, engine=engine)
         return cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
 
     @property
@@ -187,19 +198,17 @@ class Counts(Statistic):
 
 
 def _actions(
-    action: str | Sequence[str] | None, actions: Items | Sequence[int] | None, action_box: Domain | None
+    action: str | Sequence[str] | None, actions: Items | Domain
 ) -> "tuple[dict[str, Field], tuple[str, ...] | None, Box | None]":
     """The columns of an action, and the list or the box of them."""
     from quietq.feedback.schema import Code
 
-    if (actions is None) == (action_box is None):
-        raise InvalidInput("There must be actions, a public list, or else an action_box, low and high for each column.")
-    if actions is None:
-        places, box = _places("a", "action", action, action_box, "action_box")
+    if not is_list(actions, str | int):
+        places, box = _places("a", "action", action, actions, "actions")
         return places, None, box
     if not isinstance(action, str):
         raise InvalidInput(f"action must be the one column that names one of the actions, not {action!r}.")
-    names = named("actions", actions if isinstance(actions, str | os.PathLike) else [*map(str, actions)])
+    names = named("actions", actions)
     if not names:
         raise InvalidInput("actions must name at least one action.")
     return {"action": Code(action, "action", names, optional=True)}, names, None
@@ -211,7 +220,7 @@ def _named(fields: "Mapping[str, Field]", what: str) -> tuple[str, ...]:
 
 
 def _places(
-    name: str, what: str, columns: str | Sequence[str] | None, given: Domain | None, of: str
+    name: str, what: str, columns: str | Sequence[str] | None, given: object, of: str
 ) -> "tuple[dict[str, Field], Box]":
     """Columns of numbers that are held to a box, and that box."""
     from quietq.feedback.schema import Number

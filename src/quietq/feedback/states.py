@@ -4,7 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import UnionType
+from typing import TYPE_CHECKING, TypeGuard
 
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import Categorical, Columns, FeatureMap, is_data
@@ -14,8 +15,15 @@ from quietq.privacy.errors import InvalidInput
 if TYPE_CHECKING:
     from quietq.feedback.schema import Category, Number
 
-Items = Sequence[str] | str | os.PathLike[str]
+Items = Sequence[str] | Sequence[int] | str | os.PathLike[str]
 """A public list of names, or a file with one name in each line."""
+
+
+def is_list(given: object, of: type | UnionType = str) -> TypeGuard[Items]:
+    """Whether it is a public list, of names unless said otherwise, or a file of one; and no box."""
+    if isinstance(given, str | os.PathLike):
+        return True
+    return isinstance(given, Sequence) and all(isinstance(one, of) for one in given)
 
 
 def named(what: str, given: Items) -> tuple[str, ...]:
@@ -54,21 +62,19 @@ class States:
     features: FeatureMap | None
 
     @classmethod
-    def of(cls, box: Domain | None, items: Items | None, features: FeatureMap | None, dimension: int) -> "States":
+    def of(cls, box: Domain | Items, features: FeatureMap | None, dimension: int) -> "States":
         """From what a caller declares; `dimension` is the number of columns of a state."""
         if features is not None and not isinstance(features, FeatureMap):
             raise InvalidInput(f"features must be a public feature map, not {type(features).__name__}.")
-        if (box is None) == (items is None):
-            raise InvalidInput("There must be a box, low and high for each coordinate, or else items, a public list.")
         if features is not None and not is_data(features):
             raise InvalidInput(
                 f"features must be one of quietq's own public maps, and {type(features).__name__} is code, which could "
                 "look at several people at once: take one of them, or leave features out."
             )
-        if items is not None:
+        if is_list(box):
             if features is not None or dimension != 1:
                 raise InvalidInput("Items are one column of names, and are their own features: leave features out.")
-            catalogue = Categorical(named("items", items))
+            catalogue = Categorical(named("box", box))
             return cls(Box((0.0,), (catalogue.rank - 1.0,)), catalogue)
         region = box_of("box", box, "a state", dimension)
         return cls(region, None if features is None else features.sized(dimension))

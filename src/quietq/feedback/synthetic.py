@@ -115,7 +115,7 @@ class Survey(Checked):
     def declared(self) -> dict[str, object]:
         """What is declared of states."""
         if self.items is not None:
-            return {"items": [str(i) for i in range(self.items)]}
+            return {"box": [str(i) for i in range(self.items)]}
         return {"box": Box((0.0,) * self.dimension, (1.0,) * self.dimension)}
 
     def columns(self, name: str, states: Points) -> dict[str, np.ndarray]:

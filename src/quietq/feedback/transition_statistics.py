@@ -145,7 +145,8 @@ def row_by_row(function: Callable[..., np.ndarray], *columns: np.ndarray) -> np.
 def triangle(matrices: Float[np.ndarray, "*some n n"]) -> Float[np.ndarray, "*some size"]:
     """The upper triangles as vectors whose lengths are Frobenius norms."""
     row, column = np.triu_indices(matrices.shape[-1])
-    return matrices[..., row, column] * np.where(row == column, 1.0, ROOT)
+    # One vector after the other in memory, so that each one's length is summed alike in any company.
+    return np.ascontiguousarray(matrices[..., row, column] * np.where(row == column, 1.0, ROOT))
 
 
 def square(vector: Float[np.ndarray, " size"]) -> Float[np.ndarray, "n n"]:

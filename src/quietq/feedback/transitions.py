@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
+from quietq.feedback.doubts import AGAIN, doubts_of_sessions
 from quietq.feedback.schema import Schema
-from quietq.feedback.session_doubts import AGAIN, doubts_of_sessions
 from quietq.feedback.statistic import Columns, Starts
 
 _FINEST = 1e-6
@@ -43,6 +43,10 @@ class Steps(Schema):
         return [self.person, *named.values()]
 
     @property
+    def ordering(self) -> tuple[str, ...]:
+        return tuple(name for name in ("episode", "step") if name in self.fields)
+
+    @property
     def transition(self) -> tuple[str, ...]:
         """The columns of a transition."""
         told = [name for name in self.fields if name not in ("episode", "step", "end", "cut")]
@@ -69,7 +73,7 @@ class Steps(Schema):
         place, follows = self._places(columns, begins, begin)
         states = [name for name in columns if _is_state(name)]
         whole = _whole([columns[name] for name in states])
-        told = [name for name in columns if name not in ("place", "episode", "step", *states)]
+        told = [name for name in columns if name not in ("episode", "step", *states)]
         usable = whole & _whole([columns[name] for name in told]) & ~_over(columns, begin)
         if self.pairs:
             usable[:-1] &= whole[1:]

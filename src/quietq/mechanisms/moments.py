@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quietq.feedback.session_losses import Ends, StepRewards
+from quietq.feedback.loss import Ends, StepRewards
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked, Moves, NormalisedMoments
 from quietq.mechanisms.basis import Basis

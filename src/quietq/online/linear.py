@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Bool, Float
 
-from quietq.feedback.row_doubts import FOR_YOU
+from quietq.feedback.doubts import FOR_YOU
 from quietq.mechanisms.mechanism import SLACK
 from quietq.noise.feature_maps import FeatureMap, is_data
 from quietq.online.policy import FARTHEST, UNITS, Policy, PrivateBandit, are_counts
