@@ -54,7 +54,7 @@ QUICKER = {
 """What is changed in what is run, to save time."""
 SLOW = re.compile(
     r"^(methods|worlds): quietq paper train|^methods: .*\.learn\(|"
-    r'quietq audit (published|all|comparisons|sessions)|quietq paper audit all|make paper|python -m|engine="ray"',
+    r'quietq audit (all|comparisons|sessions)|quietq paper audit (published|all)|make paper|python -m|engine="ray"',
     re.DOTALL,
 )
 """What takes minutes, alone or together: how a page's name and a step read."""

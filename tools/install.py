@@ -27,7 +27,7 @@ LAST = 30
 
 def load_words():
     """How the demo words an estimate; its file needs no package."""
-    spec = importlib.util.spec_from_file_location("steps", ROOT / "src" / "quietq" / "cli" / "steps.py")
+    spec = importlib.util.spec_from_file_location("progress", ROOT / "src" / "quietq" / "progress.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

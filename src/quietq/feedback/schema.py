@@ -142,7 +142,7 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Code(Category):
+class BlankableCategory(Category):
     """Categories that may be blank, which makes floating-point numbers of whole ones."""
 
     from_pandas = staticmethod(codes_in)

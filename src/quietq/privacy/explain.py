@@ -18,7 +18,7 @@ MODELS_OF_ROWS = ("rounds",)
 """Mechanisms that know a reward where people's states lie. Other noise is alike in all of the box."""
 
 
-class Line(NamedTuple):
+class Sentence(NamedTuple):
     """One sentence about a certificate."""
 
     mark: Mark
@@ -30,18 +30,20 @@ class Line(NamedTuple):
         return f"WARNING: {self.text}" if self.mark == "warning" else f"- {self.mark}: {self.text}"
 
 
-def explain(certificate: Certificate, audience: Audience) -> list[Line]:
+def explain(certificate: Certificate, audience: Audience) -> list[Sentence]:
     """Returns what this reader has to know of a certificate, line by line."""
     if audience == "everybody":
         lines = _plainly(certificate) if certificate.standing == "certified" else _not_private(certificate)
-        return [*_warning(certificate), *(Line("promise", text) for text in lines)]
+        return [*_warning(certificate), *(Sentence("promise", text) for text in lines)]
     stands_on = sorted(certificate.assumptions, key=lambda one: one.enforced)  # what is trusted comes first
     lines = [
-        Line("enforced" if one.enforced else "trusted", one.text) for one in stands_on if one.code.reader == audience
+        Sentence("enforced" if one.enforced else "trusted", one.text)
+        for one in stands_on
+        if one.code.reader == audience
     ]
     if audience == "engineer":
-        return [*(Line("note", text) for text in _measured(certificate)), *lines]
-    return [*_promise(certificate), *lines, *(Line("note", remark) for remark in certificate.remarks)]
+        return [*(Sentence("note", text) for text in _measured(certificate)), *lines]
+    return [*_promise(certificate), *lines, *(Sentence("note", remark) for remark in certificate.remarks)]
 
 
 def _measured(certificate: Certificate) -> list[str]:
@@ -72,14 +74,14 @@ def error_in_words(method: str, error: float) -> str:
     return f"{off} (more where the reward is rough), root mean square over the box and apart from a constant."
 
 
-def _warning(certificate: Certificate) -> list[Line]:
+def _warning(certificate: Certificate) -> list[Sentence]:
     if certificate.standing != "certified" or certificate.budget is None:
         return []
     sentence = weak_epsilon(certificate.budget.epsilon, certificate.budget.delta, certificate.mu)
-    return [] if sentence is None else [Line("warning", sentence)]
+    return [] if sentence is None else [Sentence("warning", sentence)]
 
 
-def _promise(certificate: Certificate) -> list[Line]:
+def _promise(certificate: Certificate) -> list[Sentence]:
     """The (epsilon, delta), what somebody who guesses can reach, who is protected, and where values are known."""
     texts: list[str] = []
     budget, relation = certificate.budget, certificate.relation
@@ -96,14 +98,14 @@ def _promise(certificate: Certificate) -> list[Line]:
             f"Whoever knows all else and guesses {relation.guessed()} is right in at most "
             f"{of_hundred(guess(certificate))} of 100 cases; by tossing a coin, in 50."
         )
-    lines = [*(Line("promise", text) for text in texts), *_warning(certificate)]
+    lines = [*(Sentence("promise", text) for text in texts), *_warning(certificate)]
     if relation is not None:
-        lines.append(Line("promise", f"Promised to look alike: {relation}."))
+        lines.append(Sentence("promise", f"Promised to look alike: {relation}."))
     if certificate.domain is not None:
         box = " x ".join(f"[{low:.10g}, {high:.10g}]" for low, high in certificate.domain)
-        lines.append(Line("promise", f"States lie in {box}."))
+        lines.append(Sentence("promise", f"States lie in {box}."))
     if certificate.expected_error is not None:
-        lines.append(Line("promise", error_in_words(certificate.method, certificate.expected_error)))
+        lines.append(Sentence("promise", error_in_words(certificate.method, certificate.expected_error)))
     return lines
 
 

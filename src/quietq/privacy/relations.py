@@ -76,7 +76,7 @@ class Relation(Record, frozen=True):
         return "which of two equally likely versions of one person was there"
 
 
-class Ball(Relation, frozen=True):
+class RewardBall(Relation, frozen=True):
     """r ~ r' when their difference is small. With `people`, the reward is the mean of so many people's rewards."""
 
     @property
@@ -100,7 +100,7 @@ class Ball(Relation, frozen=True):
         return f"what {self.people} people gave, of whom one may have given anything else; in numbers, {self.bounds()}"
 
 
-class SupBall(Ball, frozen=True, tag="sup-ball"):
+class SupBall(RewardBall, frozen=True, tag="sup-ball"):
     """r ~ r' when |r - r'| <= radius everywhere: the paper's relation, with radius 1."""
 
     radius: Positive
@@ -118,7 +118,7 @@ class SupBall(Ball, frozen=True, tag="sup-ball"):
         return f"rewards that differ by at most {self.radius:g} anywhere"
 
 
-class LipschitzBall(Ball, frozen=True, tag="lipschitz-ball"):
+class LipschitzBall(RewardBall, frozen=True, tag="lipschitz-ball"):
     """r ~ r' when r - r' is at most `radius` in size and at most `lipschitz` in slope, on [0, 1].
 
     With one reward function per action, `actions` is the number of them that may change at once: their squared norms
@@ -157,7 +157,7 @@ class LipschitzBall(Ball, frozen=True, tag="lipschitz-ball"):
         )
 
 
-class RkhsBall(Ball, frozen=True, tag="rkhs-ball"):
+class RkhsBall(RewardBall, frozen=True, tag="rkhs-ball"):
     """r ~ r' when the norm of r - r' in `kernel` is at most `radius`: additive and product kernels, and the paper's.
 
     With one reward function per action, `radius` is that of each, and `actions` is the number of them that may change

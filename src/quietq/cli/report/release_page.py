@@ -21,7 +21,7 @@ from quietq.cli.report.pictures import find_best, plot_outcome, plot_reward, plo
 from quietq.feedback.voters import CANDIDATE, RATED, mean_candidate_rating
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.explain import Line, error_in_words, explain
+from quietq.privacy.explain import Sentence, error_in_words, explain
 from quietq.privacy.limits import guess, guess_right, of_hundred
 from quietq.released import PrivateNetwork
 from quietq.released.private_function import PrivateFunction
@@ -81,7 +81,7 @@ def _promised(certificate: Certificate, second: Certificate | None) -> list[Part
     ]
 
 
-def _stands_on(certificate: Certificate) -> list[Line]:
+def _stands_on(certificate: Certificate) -> list[Sentence]:
     lines = [*explain(certificate, "signer"), *explain(certificate, "engineer")]
     return [line for line in lines if line.mark in ("trusted", "enforced")]
 
