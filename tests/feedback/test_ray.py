@@ -87,6 +87,21 @@ def assert_same(one: Ratings, other: Ratings) -> None:
     assert np.array_equal(one.mean(statistic), other.mean(statistic))
 
 
+@pytest.mark.slow
+def test_rows_do_not_go_with_their_cluster() -> None:
+    """They lie in files of this process, so that another Ray can be asked when one was stopped."""
+    # The first test of this file: it starts and stops Ray twice, which cannot be while `cluster` is there
+    table, read = kept("ratings")
+    local = read(table)
+    with ray_session(num_cpus=1):
+        people = read(table, engine="ray")
+        with pytest.raises(InvalidInput, match="cannot be copied elsewhere"):
+            pickle.dumps(people)
+    with ray_session(num_cpus=2):
+        assert np.array_equal(people.mean(gradient(people)), local.mean(gradient(local)))
+        assert privatise(people, Budget(1.0, 1e-5)).certificate.standing == "certified"
+
+
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize(
     ("count", "suffix", "names", "kind"),
@@ -237,20 +252,6 @@ def gradient(people: Feedback) -> ClippedGradient:
     features = Polynomials(2, ((), ((0, 1),), ((1, 3),), ((0, 1), (1, 2))))
     assert people.loss is not None
     return ClippedGradient(people.loss, features, np.array([0.1, -0.3, 0.2, 0.5]), 0.1)
-
-
-@pytest.mark.slow
-def test_rows_do_not_go_with_their_cluster() -> None:
-    """They lie in files of this process, so that another Ray can be asked when one was stopped."""
-    table, read = kept("ratings")
-    local = read(table)
-    with ray_session(num_cpus=1):
-        people = read(table, engine="ray")
-        with pytest.raises(InvalidInput, match="cannot be copied elsewhere"):
-            pickle.dumps(people)
-    with ray_session(num_cpus=2):
-        assert np.array_equal(people.mean(gradient(people)), local.mean(gradient(local)))
-        assert privatise(people, Budget(1.0, 1e-5)).certificate.standing == "certified"
 
 
 @dataclass(frozen=True)
