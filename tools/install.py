@@ -32,7 +32,7 @@ def load_words():
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.words
+    return module.write_seconds
 
 
 words = load_words()

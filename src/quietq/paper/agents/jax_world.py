@@ -69,7 +69,7 @@ class JaxReward(eqx.Module):
     by_action: eqx.AbstractVar[bool]
     """With one output per action, it is a function of the state before and of the action; else of the state after."""
 
-    def __call__(self, before: Array | None, action: Array | int, after: Array | None) -> Array:
+    def __call__(self, before: Array | None, action: Array | int | None, after: Array | None) -> Array:
         state = before if self.by_action else after
         assert state is not None  # the other one is not looked at
         return self.at(state)[action] if self.by_action else self.at(state)
