@@ -79,7 +79,7 @@ def _panel(panel: Any, world: str, found: Sequence[Curve], tables: Tables) -> No
     ticks = (1, 3, 10, 30, 100, 1000, 10_000) if large else (1, 10, 100, 1000, 10_000)
     panel.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     panel.set_xlim(0.9, 13_000)
-    panel.set_ylim(0.2, 1.02)
+    panel.set_ylim(0.1, 1.02)
     panel.minorticks_off()
     panel.set_title(world.capitalize(), fontsize=12.5, loc="left")
     bars = ", any one of whom may be replaced (bars: standard error)" if large else ""
