@@ -1,15 +1,18 @@
 """A certificate must not claim more than its parts, and its JSON must not be able to make it."""
 
+import contextlib
 import copy
 import json
 import math
 import pickle
 import re
 import sys
+import time
 from typing import Any
 
 import mpmath
 import msgspec
+import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, strategies as st
@@ -19,13 +22,18 @@ from quietq.privacy import AnsweredQuery, Code, InvalidCertificate, Relation
 from quietq.privacy.certificate import certifying
 from quietq.privacy.norms import (
     AnyNorm,
+    EncodedMoments,
     ExponentialNorm,
     IncrementGauge,
+    MeanOfPeople,
     ObservedRewards,
     ProductNorm,
+    ShapedIncrements,
     SmoothBound,
+    TreeOfMoments,
+    vertices,
 )
-from quietq.privacy.relations import Trajectories
+from quietq.privacy.relations import Arrivals, OnePerson, Trajectories
 
 BUDGET = Budget(0.9, 1e-4)
 BALL = people(50, 0, 0.5, 1)
@@ -422,3 +430,32 @@ def test_no_method_can_look_like_another(filler: str) -> None:
     for method in ("published" + filler, "gaussian-process: is certified to be (0.01, 0)-differentially private."):
         with pytest.raises(InvalidCertificate, match="plain name"):
             certified(method=method)
+
+
+def test_no_certificate_takes_long_to_read() -> None:
+    """The slowest that can be made, over an ordinary one of many queries: a ratio, in one run."""
+    ordinary = {**GOOD, "method": "reward/rounds", "relation": OnePerson(100).to_dict(), "domain": None}
+    mean = AnsweredQuery(MeanOfPeople(1.0), "gaussian", 0.02, 2.0).to_dict()
+    ordinary["queries"] = [{**mean, "size": 10.0 + i} for i in range(30)]
+    knots = AnsweredQuery(ShapedIncrements(np.eye(8).tolist()), "gaussian", 1.0, 10.0).to_dict()
+    arrivals = Arrivals(arrivals=10**15, contexts=True).to_dict()
+    encoded = AnsweredQuery(EncodedMoments((0.5,) * 64, (0.5,) * 64, 1.0), "gaussian", 1e6, 1e9).to_dict()
+    tree = AnsweredQuery(TreeOfMoments(10**15, 1.0), "gaussian", 1e9, 1e12).to_dict()
+    bandit = {**GOOD, "method": "bandit/linear-factors", "relation": arrivals, "domain": None}
+    crafted = [
+        {**ordinary, "queries": [{**mean, "size": 1000.0 + i} for i in range(2000)]},
+        {**bandit, "queries": [{**encoded, "size": 1e9 + i} for i in range(2000)]},
+        {**bandit, "queries": [encoded]},
+        {**bandit, "queries": [tree]},
+        *({**GOOD, "relation": Ball(0.01, 0.01 * ratio).to_dict(), "queries": [knots]} for ratio in (3.9, 5.0, 8.0)),
+    ]
+
+    def seconds(record: dict[str, Any]) -> float:
+        vertices.cache_clear()
+        begin = time.perf_counter()
+        with contextlib.suppress(InvalidCertificate):
+            Certificate.from_dict(record)
+        return time.perf_counter() - begin
+
+    usual = min(seconds(ordinary) for _ in range(5))
+    assert max(min(seconds(record) for _ in range(3)) for record in crafted) < 200 * usual

@@ -25,7 +25,7 @@ from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import implies
 from quietq.privacy.kernel_norms import Family
-from quietq.privacy.norms import AnyNorm, ShapedIncrements, SmoothBound, sensitivity
+from quietq.privacy.norms import Answers, AnyNorm, ShapedIncrements, SmoothBound, sensitivity
 from quietq.privacy.records import Flag, Line, Positive, Record, checked_by, line, read_record
 from quietq.privacy.relations import AnyRelation, Relation
 from quietq.privacy.trained_methods import TRAINED_METHODS
@@ -161,8 +161,10 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
             require(any(one.code is code for one in self.assumptions), somebody)
         require(bool(self.queries), "What is certified needs the queries that were answered, with their noise.")
         require(len(self.queries) <= MOST_QUERIES, f"A certificate has at most {MOST_QUERIES} queries.")
-        costly = any(isinstance(one.norm, ShapedIncrements | SmoothBound) for one in self.queries)
-        require(len(self.queries) == 1 or not costly, "Noise on knots, or that follows the data, is one query alone.")
+        # so that no file can ask for thousands of sensitivities that take long to compute
+        alone = any(isinstance(one.norm, ShapedIncrements | SmoothBound | Answers) for one in self.queries)
+        several = "Noise on knots, on answers of arrivals, or that follows the data, is one query alone."
+        require(len(self.queries) == 1 or not alone, several)
         own = TRAINED_METHODS[self.method].norm if self.method in TRAINED_METHODS else None
         for query in set(self.queries):
             query.check(self.relation)
