@@ -105,6 +105,26 @@ def test_too_little_noise_and_a_wrong_sensitivity_are_refused_before_anything_is
     assert account.spent_mu == 0
 
 
+class InParts(Rounds):
+    """Asks the same query again and again, and calls the answers parts of one."""
+
+    def run(self):
+        law = Gaussian(self.sigma, GridShape(KERNEL, 3))
+        query = Query(lambda f: self._left(f, np.zeros(9)), RADIUS * (1 + 1e-6), law, in_parts=True)
+        total = np.zeros(9)
+        for _ in range(50):
+            total = total + (yield query)
+        return total / 50
+
+
+def test_a_mechanism_cannot_call_its_answers_parts_of_one():
+    account = Accountant(BUDGET)
+    for attempt in (lambda: release(InParts(1), tent(), account), lambda: simulate(InParts(1), tent(), 1)):
+        with pytest.raises(InvalidInput, match="asks whole queries"):
+            attempt()
+    assert account.spent_mu == 0
+
+
 class PureTwice(Rounds):
     """Two looks with pure noise, half of epsilon each."""
 

@@ -15,7 +15,7 @@ from quietq.privacy.account import Account
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import LARGEST, SMALLEST
 from quietq.privacy.errors import EngineFailed
-from quietq.privacy.transcript import Transcript
+from quietq.privacy.transcript import Query, Transcript
 
 CHARGED = "what was charged stays charged, and nothing was released"
 """What is said of a failure after the charge."""
@@ -30,7 +30,7 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
     transcript = _open(mechanism, feedback, account)
     steps = mechanism.run()
     query = next(steps)
-    transcript.ask(query)
+    _ask(transcript, query)
     _certify(transcript, mechanism, feedback)  # in rehearsal: what it refuses costs nothing
     numbers = None
     if not mechanism.asks_code:
@@ -45,7 +45,7 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
         except StopIteration as last:
             certificate = _certify(transcript, mechanism, feedback)
             return mechanism.result(last.value, certificate).with_receipt(transcript.receipt)
-        transcript.ask(query)
+        _ask(transcript, query)
         numbers = None
 
 
@@ -56,7 +56,7 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
     steps = mechanism.run()
     query = next(steps)
     while True:
-        transcript.ask(query)
+        _ask(transcript, query)
         try:
             query = steps.send(transcript.answer(query, query.numbers(feedback)))
         except StopIteration as last:
@@ -82,6 +82,15 @@ def _open(mechanism: Mechanism, feedback: Any, account: Account | None, seed: in
         error=mechanism.error,
         simulated=None if seed is None else SeededEntropy(seed),
     )
+
+
+def _ask(transcript: Transcript, query: Query) -> None:
+    """Books a mechanism's query, which is a whole one: nothing here bounds what parts of one come to together."""
+    if query.in_parts:
+        raise InvalidInput(
+            "A mechanism asks whole queries, each of which counts: leave in_parts out; nothing was drawn."
+        )
+    transcript.ask(query)
 
 
 def _certify(transcript: Transcript, mechanism: Mechanism, feedback: Any) -> Certificate:
