@@ -15,6 +15,8 @@ m <= N U(m) - 1 < N p - 1. The number of errors S is a sum of N independent Bern
 which Hoeffding (1956, theorem 4) has P(S <= m) <= P(Bin(N, p) <= m) whenever m <= N p - 1. As p > U(m), that is at most
 P(Bin(N, U(m)) <= m) <= alpha. QED. One interval instead of two at half the significance each: for small mu it lies
 2.92/sqrt(n) below mu, not 4.91/sqrt(n), at 95 %. (k + 1)/N matters only at confidences below 0.75.
+
+See docs/theory.md#lower-bounds.
 """
 
 import math

@@ -8,6 +8,8 @@ The law of the noise knows its density, so the log of that ratio is, summed over
 For Gaussian noise it is normal with means -mu^2/2 and mu^2/2 and deviation mu, where mu is the distance of the two over
 sigma: then the worlds are exactly mu-GDP apart, and the threshold in the middle errs with Phi(-mu/2) in both. For pure
 noise thresholds are set on draws of their own.
+
+See docs/theory.md#lower-bounds.
 """
 
 import math

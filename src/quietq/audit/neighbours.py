@@ -3,7 +3,7 @@
 A pair is the world's own reward r, and r' = r + a move that the relation allows, written once against an array module,
 like the worlds, so that NumPy and compiled code see the same pair. Which move is the worst depends on where the noise
 enters: `shift` for methods that look at rewards one by one, `zigzag` for a sample path of the exponential kernel, whose
-norm it drives to its bound (docs/theory.md, section 3).
+norm it drives to its bound (docs/theory.md#gaussian-process).
 
 A search is a generator: it yields a move, the difference of two neighbours, in the form that the mechanism takes (a
 function of states, one per coordinate, or weights), and is sent how far that moved the numbers. What is maximised is a

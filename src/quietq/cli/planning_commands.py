@@ -1,4 +1,7 @@
-"""`quietq plan`, `calibrate`, `limits` and `worlds`: what a budget buys, told before anything is spent."""
+"""`quietq plan`, `calibrate`, `limits` and `worlds`: what a budget buys, told before anything is spent.
+
+See docs/theory.md#gaussian-curve.
+"""
 
 import dataclasses
 import math

@@ -29,6 +29,8 @@ part of a cell. What remains is one number per person, the value at 0: it is rou
 few times by 2^-53, however many rows there are. The slack in the noise, a millionth, covers that many times over. The
 mean is not cut to the range after that: people who all end on it would be cut by as much as all of their roundings,
 which one other person in their midst would undo, and that is more than a millionth of one of 10,000 people. QED.
+
+Proof: docs/theory.md#people and docs/theory.md#sums-over-people.
 """
 
 import itertools

@@ -27,7 +27,8 @@ from quietq.privacy.norms import MeanReturns, MeanWithinRightAngles
 Policy = Callable[[np.ndarray], np.ndarray]
 """From states, shape (states, d), to the probability of each action, shape (states, actions)."""
 SQUARES = math.sqrt((11 + 5 * math.sqrt(5)) / 8)
-"""How much squares count beside the numbers themselves: the most that costs no sensitivity (docs/theory.md, 13)."""
+"""How much squares count beside the numbers themselves: the most that costs no sensitivity
+(docs/theory.md#policy-values)."""
 
 
 @dataclass(frozen=True, eq=False)

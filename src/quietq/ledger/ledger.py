@@ -9,6 +9,8 @@ Zhang 2023). So a source promises (epsilon + epsilon_apart, delta + delta_apart)
 
 What the code does for it: a charge is booked *before* noise is drawn, in a transaction in which nobody else writes, and
 is never given back, whatever happens afterwards. So at any crash, what may have been released was charged.
+
+Proof: docs/theory.md#adaptive-composition and docs/theory.md#two-caps.
 """
 
 import os

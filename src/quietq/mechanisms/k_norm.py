@@ -2,6 +2,8 @@
 
 The theorem, the body of what one person can do to the increments and the exact draw from it are in `noise.increments`.
 The constant is left out, because it changes no policy when all episodes have the same length.
+
+Proof: docs/theory.md#k-norm.
 """
 
 from quietq.mechanisms.knots import OnKnots

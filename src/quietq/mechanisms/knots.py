@@ -10,6 +10,8 @@ about its mean, |L'u|^2 for increments u. In coordinates y = L'u the least trace
 S = c M^(1/2) with M = sum w_i y_i y_i', and multiplying w_i by y_i' M^(-1/2) y_i/trace M^(1/2) raises the dual bound
 until it meets the primal. Whatever the weights, c = max_i y_i' M^(-1/2) y_i makes the inequality true: a search that
 stops early costs noise, never privacy.
+
+Proof: docs/theory.md#shaped-noise.
 """
 
 import math

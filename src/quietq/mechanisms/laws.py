@@ -4,6 +4,8 @@ Theorems. Gaussian noise sigma L z, with z ~ N(0, I), hides numbers that differ 
 mu = Delta/sigma (Gaussian DP). Noise of density proportional to exp(-rate |z|_K), for the gauge of a symmetric convex
 body K, hides numbers that differ by at most Delta in that gauge with epsilon = rate Delta, by the triangle inequality
 (Hardt & Talwar 2010). Both laws own their distance, so that auditors and "auto" ask them and keep no copy.
+
+Proof: docs/theory.md#gaussian-process and docs/theory.md#k-norm.
 """
 
 from abc import abstractmethod

@@ -4,7 +4,7 @@ Theorem. In each look at the dynamics a person is one positive semi-definite mat
 steps: a function of their rows and of earlier answers. For two such matrices <A, B> >= 0, so |A - B| <= sqrt(2), and
 replacing one of N people moves the mean by at most sqrt(2)/N. With noise N(0, 2/(N mu_k)^2 I) on upper triangles (times
 root 2 beside the diagonal, so that lengths are Frobenius norms) the answer is mu_k-GDP, and all looks together are
-sqrt(sum mu_k^2)-GDP by adaptive composition. No clipping norm has to be declared. See `docs/theory.md`, section 12.
+sqrt(sum mu_k^2)-GDP by adaptive composition. No clipping norm has to be declared. Proof: docs/theory.md#moments.
 
 What it learns: the dynamics and the first states by iterated private whitening (`whitening`), rewards and early ends by
 rounds of clipped gradients (`rounds`), because whitening weighs a person by one over the size of their own residuals

@@ -4,7 +4,7 @@ Theorem (Hall, Rinaldo & Wasserman 2013; Cameron-Martin). Let g be a Gaussian pr
 satisfy |f - f'|_K <= Delta. Then f + (Delta/mu) g is mu-GDP *as a function*: at every point at once, for any number of
 queries. On a grid the norm can only be smaller, and reading the released numbers off, by whatever rule, is
 post-processing. The norm amplifies rounding errors of f, so the sensitivity has an allowance for them
-(`noise.rounding`), and the grid is as fine as that allows. See `docs/theory.md`.
+(`noise.rounding`), and the grid is as fine as that allows. Proof: docs/theory.md#gaussian-process.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Theorem. If each person's vector is a function of their rows and of earlier answers, held to length B, then replacing
 one of N people moves the mean by at most 2B/N, and by sqrt(2) B/N where no two vectors can be more than a right angle
-apart. See `docs/theory.md`, section 11.
+apart. Proof: docs/theory.md#mean-of-people.
 """
 
 import math

@@ -3,7 +3,7 @@
 Theorem. Each person's return under each of m policies is held to a range of half-width C, once over all of their
 episodes (`feedback.returns`). Replacing one of N people moves the m means, and beside them `SQUARES` times the
 means of squares, by at most 2 sqrt(m) C/N together: Gaussian noise of that over mu is mu-GDP, and squares cost nothing.
-Proofs are in `docs/theory.md`, section 13, and so is that of the intervals: they hold the noise and, for people who are
+Proofs are in docs/theory.md#policy-values, and so is that of the intervals: they hold the noise and, for people who are
 a sample, the sampling error (Maurer & Pontil 2009), all of them together with the stated probability. What the range
 cuts off is not in them, and neither is the error of probabilities that had to be learnt.
 """

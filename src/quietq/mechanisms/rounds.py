@@ -4,7 +4,7 @@ Theorem. Let each person's vector in round t be a function of their rows and of 
 Then replacing one of N people moves the mean by at most 2B/N, whatever the rows say, and by sqrt(2) B/N where no two
 vectors can be more than a right angle apart. So the answer with noise N(0, (2B/(N mu_t))^2 I) is mu_t-GDP, and all
 rounds together are sqrt(sum mu_t^2)-GDP by adaptive composition. Steps, averages and shrinkage are post-processing of
-the answers. See `docs/theory.md`, section 11.
+the answers. Proof: docs/theory.md#mean-of-people.
 
 How it fits. Two queries ask where states lie, coordinate by coordinate and together. By the distribution that they tell
 (`state_law`) the box is stretched, so that states are about uniform, and features are made orthonormal (`basis`). Then

@@ -5,6 +5,8 @@ norm, then w + z with density proportional to exp(-epsilon |z|/Delta) is epsilon
 uniform direction times a Gamma(d, Delta/epsilon) length, of root mean square Delta sqrt(d (d + 1))/epsilon, where
 Gaussian noise has Delta sqrt(d)/mu: less while d + 1 < (epsilon/mu)^2. A release is drawn in real numbers and rounded
 once (`noise.exact`), so that delta is 0 and not almost 0.
+
+Proof: docs/theory.md#ball.
 """
 
 import math

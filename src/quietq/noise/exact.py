@@ -10,6 +10,8 @@ until both ends round to the same multiple of the public step.
 Theorem. Its result is the ideal value plus ideal noise, rounded: a function of the ideal sum and of nothing else. So
 whatever promise holds for the ideal sum holds for it, exactly. It ends with probability 1, because a continuous sum
 lies on no boundary between two multiples.
+
+Proof: docs/theory.md#exact-pure-noise.
 """
 
 import secrets

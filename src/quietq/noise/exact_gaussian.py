@@ -10,12 +10,14 @@ Theorem (after Karney 2016). Draw a whole k >= 0 with probability proportional t
 numbers with exp(-1/2), of which any digit is known. Draw a uniform x, and keep both with probability
 exp(-k x) exp(-x^2/2), else draw anew. The density of k + x is then proportional to
 exp(-k^2/2 - k x - x^2/2) = exp(-(k + x)^2/2): with a fair sign it is standard normal, exactly. Digits of x that were
-not compared remain independent and uniform. See `docs/theory.md`, section 8.
+not compared remain independent and uniform. Proof: docs/theory.md#exact-normals.
 
 Theorem. `add_exactly` gives round((T f + s z)/step), a function of the ideal sum and of nothing else, with z exactly
 standard normal and T, f, s and the step binary fractions. Rounding is post-processing, so it is exactly mu-GDP with
 mu = |T (f - f')|/s. Float64 decides only where its proven error leaves one whole number; else fractions do, with more
 digits of z. That ends with probability 1, because a continuous sum lies on no boundary between two whole numbers.
+
+Proof: docs/theory.md#exact-sums.
 """
 
 import math

@@ -7,6 +7,8 @@ Gamma(d + 1, 1/epsilon) times a uniform point of K.
 Here u are the increments of a reward between d + 1 knots. Neighbours in a LipschitzBall(rho, l) differ by increments
 |u_i| <= l/d whose running sum has a range of at most 2 rho. Uniform points of that body come from a cube by rejection,
 which is exact. A release is drawn in real numbers and rounded once (`noise.exact`), so delta is 0, not almost 0.
+
+Proof: docs/theory.md#k-norm.
 """
 
 import functools

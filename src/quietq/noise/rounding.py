@@ -17,6 +17,8 @@ whitens one axis after the other, so the factors multiply; parts of a sum add th
 Neighbours err by eta each, so the computed functions are at most 2 eta times that root farther apart than the functions
 themselves (triangle inequality): this is added to the sensitivity. It grows as 1/h, so values that are less exact need
 a coarser grid.
+
+Proof: docs/theory.md#rounding.
 """
 
 import math

@@ -5,6 +5,8 @@ these alone. Answers are used once, so all epochs together are epsilon-DP with L
 sum, and mu-GDP with Gaussian noise of deviation 1/mu. With the widths h of sampling and c of noise below and failure
 probability b = 1/arrivals, no epoch ever drops a best arm, and each drops all arms of a gap above 2^-e, except with
 probability 0.83 b (pi^2/12 b). Regret is of order sum_a ln(T)/gap_a + arms ln(T)/epsilon, which is optimal.
+
+Proof: docs/theory.md#elimination.
 """
 
 import math

@@ -8,7 +8,7 @@ each sum, and mu-GDP with Gaussian noise of deviation 1/mu. If x is the noisy me
     P(q > index(x, n, level)) <= exp(-level),    index = min over l of (1 - exp(-l x - level/n - w(l)))/(1 - exp(-l)),
 
 over 0 < l <= epsilon with w = 0 for Laplace noise, over l > 0 with w = l^2/(2 mu^2 n) for Gaussian noise. At level
-a ln(t), for any a > 1, regret is of order ln(T) sum_a (1/gap_a + 1/epsilon) (`docs/theory.md`, section 14).
+a ln(t), for any a > 1, regret is of order ln(T) sum_a (1/gap_a + 1/epsilon) (docs/theory.md#episodes).
 """
 
 import math

@@ -3,12 +3,12 @@
 Theorem (`LinUCB`; Abbasi-Yadkori, Pal & Szepesvari 2011). Let x be the row of the arm that was shown, |x| <= 1, and
 y = x.w + noise an answer, from -1/2 to 1/2, with |w| <= `weights`. Then the true value of every row lies within
 `confidence` of its estimate, at all times at once, except with probability `wrong`, also if the sums of xx' and xy are
-noisy (`docs/theory.md`, section 14).
+noisy (docs/theory.md#running-sums).
 
 Theorem (`Linear`; Shariff & Sheffet 2018). The running sums of xx' and xy are those of `running_sums`, and all that
 decides is computed from them and from the context of whoever is there. So what all others are shown is mu-GDP in one
 person's contexts and answers: joint differential privacy. With the widths of `confidence`, regret is of order
-d sqrt(T) + d^(3/4) sqrt(T)/sqrt(mu), up to logarithms (`docs/theory.md`, section 14).
+d sqrt(T) + d^(3/4) sqrt(T)/sqrt(mu), up to logarithms (docs/theory.md#running-sums).
 """
 
 import math

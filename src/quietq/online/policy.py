@@ -8,7 +8,7 @@ Theorem. Given all that was noised before, each answer is in one sum, or in as m
 its person gave `visits` answers before: then it is left out. Which sum that is, and who is left out, follows from what
 was noised before and from who came when, never from an answer. So replacing all of one person's answers moves all sums
 together by at most what `privacy.norms` states for the norm, times `visits`, and fresh noise of that size on each
-keeps the promise (`docs/theory.md`, section 14).
+keeps the promise (docs/theory.md#who-counts and docs/theory.md#each-answer-once).
 """
 
 import hashlib

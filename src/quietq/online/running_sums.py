@@ -5,7 +5,7 @@ Frobenius norm), |z| <= length, and let neighbours differ in at most `visits` of
 on each level, and all nodes move by at most sqrt(2 levels) visits length^2 together. (b) Factors: with C lower
 triangular, Toeplitz and without negative entries, what is noised is C v, which moves by at most sqrt(2) visits length^2
 times the length of C's first column; running sums are A C^-1 of it, A being all ones below the diagonal. Gaussian noise
-of that over mu on every number is mu-GDP (`docs/theory.md`, section 14). C is a buffered linear Toeplitz matrix near
+of that over mu on every number is mu-GDP (docs/theory.md#running-sums). C is a buffered linear Toeplitz matrix near
 the square root of A (Dvijotham, McMahan, Pillutla, Steinke & Thakurta 2024).
 """
 

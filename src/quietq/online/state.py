@@ -9,6 +9,8 @@ somebody makes of the file are outside of this, and the certificate says that th
 
 A file that no run can have left, by its own settings, is refused. Numbers that some run could have left are believed:
 whoever can write the file can also change what it promises (`docs/bandits.md`).
+
+Proof: docs/theory.md#saving.
 """
 
 import dataclasses

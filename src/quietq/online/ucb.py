@@ -14,6 +14,8 @@ round. Whatever the answer was, the odds of what is sent differ by a factor of a
 epsilon-DP by itself, and nobody has to be trusted with an answer. The mean of reports is 1/2 + (p - 1/2) (2 q - 1) for
 a mean answer q and p = e^epsilon/(1 + e^epsilon), so arms keep their order, and gaps shrink by 2 p - 1, about
 epsilon/2.
+
+Proof: docs/theory.md#trees and docs/theory.md#local.
 """
 
 import math

@@ -16,6 +16,8 @@ noise on rewards the appendix names only the composition theorem of Kairouz et a
 quotes from it in the proof of its Theorem 5 (section 3.2). For noise on gradients it names Theorem 1 of Abadi et al.,
 with c2 = sqrt 2, and neither the sampling share, the clipping, nor the number of updates. What the noise is really
 worth, for ideal Gaussian noise, is `mu`.
+
+See docs/theory.md#shared-noise.
 """
 
 # pyright: reportIncompatibleMethodOverride=false

@@ -1,9 +1,10 @@
 """Worlds of finitely many states, solved by linear programming; and what noise in the rewards can cost there.
 
-Theorem (the paper's Proposition 10 put right, docs/theory.md). With independent N(0, sigma^2) noise on the rewards of
-n states and m actions, optimal values v' instead of v* have E max|v' - v*| <= sigma sqrt(2 ln(2nm))/(1 - gamma):
-optimal values move by at most the largest change of a reward over 1 - gamma, and the largest of nm Gaussians in size is
-at most sigma sqrt(2 ln(2nm)) in the mean. The true values of the policy that is greedy for v' lose at most twice that.
+Theorem (the paper's Proposition 10 put right; docs/theory.md#noised-rewards). With independent N(0, sigma^2) noise on
+the rewards of n states and m actions, optimal values v' instead of v* have E max|v' - v*| <= sigma sqrt(2 ln(2nm))/(1 -
+gamma): optimal values move by at most the largest change of a reward over 1 - gamma, and the largest of nm Gaussians in
+size is at most sigma sqrt(2 ln(2nm)) in the mean. The true values of the policy that is greedy for v' lose at most
+twice that.
 """
 
 import math

@@ -4,7 +4,7 @@ Theorem. For f = theta . phi, releasing theta + z with z ~ N(0, sigma^2 I) is th
 kernel and releases the whole function; neighbours with |theta - theta'| <= Delta get mu = Delta/sigma. Where features
 are redundant, two thetas of one function can be told apart: what is protected is the norm of the weights as given. A
 function that is projected on finitely many terms can differ by a little more than it did before, by the kernel's
-`stretch`. See `docs/theory.md`, section 7.
+`stretch`. Proof: docs/theory.md#features.
 
 Random features that merely *approximate* another kernel are noise for their own K, not for the kernel they approximate:
 a truncated path has directions without any noise.

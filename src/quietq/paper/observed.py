@@ -2,7 +2,7 @@
 
 Theorem. n rewards, observed at states that random actions lead to, differ by at most radius sqrt(n) between neighbours
 in the Euclidean norm: N(0, (radius sqrt(n)/mu)^2) on each, independently, is mu-GDP. The reward is fitted to noised
-rewards of known noise, so it is post-processing, and so is all training on it (docs/theory.md, section 4).
+rewards of known noise, so it is post-processing, and so is all training on it (docs/theory.md#observed-rewards).
 
 The fit is Bayesian regression: the reward is piecewise linear between equally spaced knots, and the knots' values are a
 Gaussian process a priori, with the middle of the reward's public range as mean.

@@ -8,6 +8,8 @@ is a *claim*: this module computes what was claimed, never what is true.
 Below it, `compare`: what other composition theorems would charge for the same Gaussian noise, beside the exact curve.
 Only the exact curve certifies anything here; the others show what the choice of theorem costs. `noise` there is the
 standard deviation per unit of sensitivity, the same in each of `rounds` rounds.
+
+See docs/theory.md#gaussian-curve.
 """
 
 import math

@@ -266,7 +266,8 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
 def together(certificates: "list[Certificate]", counted: Assumption) -> Certificate:
     """Returns the certificate of several Gaussian releases about the same people, of which the first is what leaves.
 
-    Theorem (Gaussian composition; docs/theory.md). Their squared mus add up, whatever each saw of those before.
+    Theorem (Gaussian composition; docs/theory.md#adaptive-composition). Their squared mus add up, whatever each saw of
+    those before.
     """
     first = certificates[0]
     mus = [one.mu for one in certificates]

@@ -8,6 +8,8 @@ after the other (Vadhan & Zhang 2023): (epsilon + epsilon_apart, delta + delta_a
 
 What then holds are the caps: the theorems are filters, not odometers, so the sums so far are a promise only if the
 number and the sizes of the releases did not depend on earlier outputs.
+
+Proof: docs/theory.md#two-caps.
 """
 
 import math
@@ -216,7 +218,8 @@ def gaussian_event(rounds: Mapping[float, int]) -> "dp_accounting.DpEvent":
     Compose it with dp-accounting's default relation, ADD_OR_REMOVE_ONE, for which an event's sensitivity is 1: our mu
     is already relative to all that neighbours can differ by. Its PLD accountant reads REPLACE_ONE as a sensitivity of 2
     (its Renyi accountant does not), which would charge this event twice: safe, but more than was spent. For a mixture
-    with events whose sensitivity is 1 when one record is added or removed, that is the one to use (`docs/theory.md`).
+    with events whose sensitivity is 1 when one record is added or removed, that is the one to use
+    (docs/theory.md#adaptive-composition).
     """
     try:
         import dp_accounting as dpa

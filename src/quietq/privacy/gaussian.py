@@ -7,7 +7,7 @@ is (epsilon, delta)-DP with
 
 The difference cancels and the exponential overflows when taken literally. With x = epsilon/mu - mu/2,
 y = epsilon/mu + mu/2 and Mills' ratio R(t) = Phi(-t)/phi(t) it is phi(x) (R(x) - R(y)), which does neither.
-Inverses are rounded towards safety: mu down, epsilon up. See `docs/theory.md`.
+Inverses are rounded towards safety: mu down, epsilon up. Proof: docs/theory.md#gaussian-curve.
 """
 
 import math

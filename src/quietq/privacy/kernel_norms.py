@@ -2,6 +2,8 @@
 
 A kernel's record is all that a relation or a certificate has to know of it. How its paths are drawn is in
 `quietq.noise.kernels` and, for kernels of finitely many features, in `quietq.paper.kernels`.
+
+See docs/theory.md#gaussian-process and docs/theory.md#exponential-kernel.
 """
 
 import math

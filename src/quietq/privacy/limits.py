@@ -10,6 +10,8 @@ Theorem. Of two neighbours, either as likely as the other, nobody tells which on
 Phi(mu/2) from what is mu-GDP (the two errors add up to at least 2 Phi(-mu/2)), nor above (e^epsilon + delta)/(1 +
 e^epsilon) from what is (epsilon, delta)-DP. Both are attained, so epsilon alone says little: at 1 it is 73.2 of 100 for
 pure noise, and 55.4 for Gaussian noise with delta = 1e-5.
+
+Proof: docs/theory.md#guessing and docs/theory.md#limits.
 """
 
 import math

@@ -1,9 +1,9 @@
 """What sensitivity and noise are measured in, and how far apart neighbours of a relation can be in it.
 
-Each norm belongs to a theorem (docs/theory.md). `sensitivity` is that theorem, from relation and norm alone: it knows
-nothing of how much noise was drawn, so that a certificate can hold the two against each other. The union `AnyNorm` is
-closed: nothing is certified in a norm that is not in it. The norms of the paper's methods are here too, so that their
-certificates are read where JAX is not installed.
+Each norm belongs to a theorem of docs/theory.md, which is named beside it. `sensitivity` is that theorem, from
+relation and norm alone: it knows nothing of how much noise was drawn, so that a certificate can hold the two against
+each other. The union `AnyNorm` is closed: nothing is certified in a norm that is not in it. The norms of the paper's
+methods are here too, so that their certificates are read where JAX is not installed.
 """
 
 import functools
@@ -94,7 +94,7 @@ def _covariance(name: str, value: object) -> tuple[tuple[float, ...], ...]:
 
 
 class ShapedIncrements(Norm, frozen=True, tag="knots"):
-    """The shape of Gaussian noise on increments between knots."""
+    """The shape of Gaussian noise on increments between knots (docs/theory.md#shaped-noise)."""
 
     shape: Annotated[tuple[tuple[float, ...], ...], checked_by(_covariance)]
 
@@ -119,7 +119,7 @@ class ShapedIncrements(Norm, frozen=True, tag="knots"):
 
 
 class IncrementGauge(Norm, frozen=True, tag="increments"):
-    """The gauge of a body of increments between knots, for pure noise."""
+    """The gauge of a body of increments between knots, for pure noise (docs/theory.md#k-norm)."""
 
     families: ClassVar = ("pure",)
     pieces: Count
@@ -144,9 +144,9 @@ class IncrementGauge(Norm, frozen=True, tag="increments"):
         )
 
 
-# Means over people, of vectors clipped to a length, and of the returns of policies. Replacing one of N people moves a
-# mean of vectors of length at most B by at most 2B/N, and by sqrt(2) B/N where no two vectors can be more than a right
-# angle apart.
+# Means over people, of vectors clipped to a length, and of the returns of policies (docs/theory.md#policy-values).
+# Replacing one of N people moves a mean of vectors of length at most B by at most 2B/N (docs/theory.md#mean-of-people),
+# and by sqrt(2) B/N where no two vectors can be more than a right angle apart (docs/theory.md#moments).
 
 
 class MeanOfPeople(Norm, frozen=True, tag="mean-of-people"):
@@ -188,7 +188,7 @@ class MeanReturns(Norm, frozen=True, tag="returns"):
 
 
 # What noises as it learns: observed rewards, rounds of averages and gradients, values. All that the paper's methods see
-# of a relation is how much one reward can change (`sup_radius`).
+# of a relation is how much one reward can change, `sup_radius` (docs/theory.md#rounds-of-rewards).
 
 
 def rounding(operations: int, people: int | None) -> float:
@@ -267,7 +267,10 @@ class KnotValues(Norm, frozen=True, tag="values"):
 
 
 class SmoothBound(Norm, frozen=True, tag="smooth-bound"):
-    """Units of a smooth bound on the local sensitivity, which follows the data and is not released."""
+    """Units of a smooth bound on the local sensitivity, which follows the data and is not released.
+
+    Its theorem is docs/theory.md#two-sizes.
+    """
 
     families: ClassVar = ("smooth",)
     weights: Count
@@ -286,8 +289,9 @@ class SmoothBound(Norm, frozen=True, tag="smooth-bound"):
         )
 
 
-# Arrivals (docs/theory.md, section 14). All of a person's visits can come to as much as one, times their number: each
-# answer is used once, unless it is in a node on every level of a tree, or in every later sum of an encoded one.
+# Arrivals. All of a person's visits can come to as much as one, times their number: each answer is used once, unless
+# it is in a node on every level of a tree, or in every later sum of an encoded one (docs/theory.md#each-answer-once,
+# docs/theory.md#trees and docs/theory.md#running-sums).
 
 
 class Answers(Norm, frozen=True, tag="answers"):

@@ -4,6 +4,8 @@ All are of the kind "replace": one person's data against any other data in its p
 neighbours when their difference is small, in size, in slope or in a kernel's norm. What protects is noise scaled to the
 ball's radius in the noise kernel's own norm (`rkhs_radius`). Other relations replace all that one person gave: their
 rows, their trajectory, or their answers as they arrive.
+
+See docs/theory.md#people.
 """
 
 import math

@@ -126,7 +126,7 @@ def delta_of_two_sizes(alpha: float, beta: float, d: int, epsilon: float, tail: 
     them at |a| = alpha and t = e^beta, and what they are at |a| = alpha and t = 1, the delta of alpha-GDP. So nothing
     less will do. Both grow with |a|; as functions of t they fall first, if at all, and rise then. The best E is a ball
     or its outside. Its probability is an integral over the distance v from the line along a, which is chi distributed,
-    of what the ball leaves of that line. Proof: `docs/theory.md`, section 4.6.
+    of what the ball leaves of that line. Proof: docs/theory.md#two-sizes.
     """
     pair = _Pair(alpha, beta, d, max(tail * math.exp(-min(epsilon, 600.0)), 1e-300))
     narrow_first = pair.inside(1.0, 0.0, epsilon) - _times(epsilon, pair.inside(pair.t, alpha, epsilon))

@@ -7,6 +7,8 @@ before. They are mu_i-GDP, so all together, and whatever follows from them, are 
 is made in the world alone has the world's promise. But one that is published *because* of what checks said tells
 something of each of them too: being there at all does, and so does being there instead of another. Then its promise is
 that of all.
+
+Proof: docs/theory.md#adaptive-composition.
 """
 
 import os

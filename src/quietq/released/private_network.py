@@ -7,6 +7,8 @@ well-known functions; nothing in a file is code.
 Theorem (post-processing). Training looks at what was released, so a policy is covered by that certificate, if nothing
 else that is private was looked at: not by training, and not by whoever chose this policy among others. No code can see
 that, and so every certified policy states it as trusted (`TRAINED`).
+
+Proof: docs/theory.md#post-processing.
 """
 
 import itertools

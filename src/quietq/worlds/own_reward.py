@@ -9,6 +9,8 @@ What the code does for it: a state's value is released once and remembered, beca
 the state would otherwise show its differences without noise; states that are very near share a released value, because
 the path hardly changes between them and would show how their rewards were rounded; there is one path per object, which
 can be neither copied nor carried into another process.
+
+Proof: docs/theory.md#observed-rewards and docs/theory.md#own-reward.
 """
 
 import math

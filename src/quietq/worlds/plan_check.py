@@ -2,7 +2,7 @@
 
 Theorem. Each person says yes or no, 1/2 or -1/2, as a function of their own rows, of the released world and of the
 plan; replacing one of N people moves the mean by at most 1/N, and Gaussian noise of deviation 1/(N mu) makes it mu-GDP.
-See `docs/theory.md`, section 12.
+Proof: docs/theory.md#plan-check.
 
 What each person is asked (`OwnWorlds`) is what the plan comes to from where they began, in a world that is fitted to
 their own steps. That is the released world, moved as their own steps say and as far as the release's known noise makes

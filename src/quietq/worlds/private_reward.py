@@ -5,6 +5,8 @@ so everything that a learner sees and all that it becomes is post-processing of 
 What the code does for it: the environment's own reward is dropped where it arrives, wrappers underneath that would
 record it are refused, and `info` passes through an allow-list. That observations and ends do not depend on that reward
 is trusted, and the certificate says so.
+
+Proof: docs/theory.md#post-processing.
 """
 
 import warnings

@@ -2,7 +2,7 @@
 
 Theorem. With a private reward, advantages are computed from rewards that were released; with released values, from
 those values. Policy, critic and advantages are then post-processing, and the source's certificate covers the policy as
-it is (docs/theory.md, section 4). Advantages of raw rewards are not covered by anything: such a source is refused.
+it is (docs/theory.md#post-processing). Advantages of raw rewards are not covered by anything: such a source is refused.
 
 The policy is a softmax network. Batches are on-policy; generalised advantage estimation weighs how far ahead the reward
 is summed and how far the critic is trusted; the ratio of new to old probabilities is clipped, so that a batch can be

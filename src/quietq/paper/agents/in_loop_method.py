@@ -1,4 +1,7 @@
-"""Methods that noise as they go: a relation, a budget, noise for the whole run, and the certificate of many rounds."""
+"""Methods that noise as they go: a relation, a budget, noise for the whole run, and the certificate of many rounds.
+
+See docs/theory.md#rounds-of-rewards.
+"""
 
 import math
 import warnings

@@ -12,6 +12,8 @@ Simulated noise, in float32, is added as it is, and the sum is rounded to betwee
 Sums of private numbers (`total`) err by no more than the noise covers, however many terms they have.
 
 Nobody looks on, unless within `watched`: the audit measures there what was about to be noised, against its noise.
+
+Proof: docs/theory.md#whole-numbers.
 """
 
 import math

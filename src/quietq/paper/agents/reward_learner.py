@@ -2,9 +2,9 @@
 
 Theorem (post-processing). Whatever is computed from a release without another look at the private data is covered by
 the release's certificate: there is no number of steps, batch size, learning rate, discount or network in the bound, and
-trainings may be repeated and the best of them kept, by what they achieve on the *private* reward (docs/theory.md,
-section 4). So all that must be checked is that the source *is* a release: a raw reward, or values without a promise,
-are refused.
+trainings may be repeated and the best of them kept, by what they achieve on the *private* reward
+(docs/theory.md#post-processing). So all that must be checked is that the source *is* a release: a raw reward, or
+values without a promise, are refused.
 
 Where episodes can end early, a constant added to the reward changes what is best: noise on knots releases the reward up
 to a constant, and `privatise(..., level=True)` is there for that.

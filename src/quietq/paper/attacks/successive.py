@@ -11,6 +11,8 @@ anything. Noise redrawn, g' - g stands in these equations times B/alpha.
 
 The attack (`rewards_from_successive`) takes nothing but what is public. `released_rounds` makes its input with the
 real learner and trainer, in double precision, for linear hats whose knots are the only states a world has.
+
+See docs/theory.md#shared-noise.
 """
 
 from typing import Literal, NamedTuple

@@ -6,7 +6,7 @@ the reward, and it is clipped so that the gradient's length is C at most. So nei
 (1/B) sum_t c_t grad Q_t with |c_t| <= b_t = min(radius, 2C/|grad Q_t|), and entry by entry by no more than with
 |grad Q_t|: by at most S_j = |(1/B) sum_t b_t |grad Q_t||, which is public. N(0, (S_j/mu_j)^2 I) on the mean is
 mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu. Replayed rewards pay again every time, without
-amplification by subsampling (docs/theory.md, section 4).
+amplification by subsampling (docs/theory.md#gradient).
 
 `GradientPerturbation` is what figure 2 runs, in the authors' learner: a sampling share q of 1, because every reward may
 change; noise sigma C on the mean of a batch's clipped gradients; U updates, as many as the authors' program makes.

@@ -7,7 +7,9 @@ the bounds of `LeastSquares`, and everything computed from theta is post-process
 books it apart.
 
 S(X) depends on the data, so it is *not* private and stays in here: neither the result nor the certificate has it, and
-the step that values are rounded to comes from the smallest S that any m trajectories could have. See `docs/theory.md`.
+the step that values are rounded to comes from the smallest S that any m trajectories could have
+(docs/theory.md#visits).
+
 This is the one release that does not go through `release`: its noise follows the data, so there is no public law that
 could own a distance between two sets of numbers. As there, functions of the caller's see nothing before the charge.
 
@@ -30,7 +32,7 @@ Where the rows of Phi are orthogonal, cells do not meet, and each moves theta by
 Sessions. Theorem. Let each return be clipped to [-V, V] and rounded towards zero to a whole number of steps V/2^40.
 Then counts and sums are whole numbers, added without rounding: replacing one person moves each count by at most 1 and
 each sum by at most 2V, whatever V, the number of cells and that of people are. Counts and sums have steps of their own:
-in one vector with one step, a large V would leave nothing of a visit. See `docs/theory.md`, section 4.6.
+in one vector with one step, a large V would leave nothing of a visit. See docs/theory.md#visits.
 
 `walk_by_evaluation` makes it act, as the paper's figure 2 compares with it. The paper says that "the value function is
 learned on a one-step MDP using a linear function approximator", and no more. The rest is ours:

@@ -4,7 +4,7 @@ Theorem. Actions do not depend on the reward, so states are public. Values at kn
 r + gamma max Q, which moves by at most radius + gamma |dQ| in the largest entry: neighbours' values differ by at most
 Delta = radius/(1 - gamma) at each of D knots and actions. In the norm of the hat functions' own kernel, phi(x).phi(y),
 they differ by at most sqrt(D) Delta; noise of that kernel, N(0, D (Delta/mu)^2) a knot, is mu-GDP, as noise of the
-whole function (docs/theory.md, section 4). A bound of the largest value alone would not do in a kernel of rougher
+whole function (docs/theory.md#output). A bound of the largest value alone would not do in a kernel of rougher
 functions: networks are refused, for nothing bounds their norm.
 """
 

@@ -4,7 +4,7 @@ Theorem. In round j, given public states, the reward part of the update is v = s
 the public sum of weights at each knot. Over all |dr_t| <= radius it moves by at most radius sqrt(D) in the Euclidean
 norm, D the number of knots and actions that were seen (each entry is an average); N(0, (S_j/mu_j)^2) on each entry is
 mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu. Policy, moves and values come from what is public or
-released (docs/theory.md, section 4). No amplification by subsampling: every reward may differ.
+released (docs/theory.md#value). No amplification by subsampling: every reward may differ.
 """
 
 from dataclasses import dataclass, replace

@@ -4,7 +4,7 @@ Theorem. In round j, network, target and features come from released parameters,
 Q(s_t, a_t) is private. With G the Gram matrix of these B gradients, neighbours' v differ by at most S_j = radius
 min(sqrt(1'|G|1)/B, sqrt(lambda_max(G)/B)), which is public (and exact where G is non-negative). N(0, (S_j/mu_j)^2 I) on
 v is mu_j-GDP, and N rounds with mu_j = mu/sqrt(N) compose to mu. The optimiser, the rest of the gradient and the target
-network, a snapshot, are post-processing (docs/theory.md, section 4). Each round has B transitions of its own: replayed
+network, a snapshot, are post-processing (docs/theory.md#value). Each round has B transitions of its own: replayed
 rewards would pay again.
 """
 

@@ -2,7 +2,7 @@
 
 Theorem. n observed rewards of neighbours, at states that depend on the reward through released values only, differ by
 at most radius sqrt(n) in the Euclidean norm; so N(0, (radius sqrt(n)/mu)^2) on each, once, is mu-GDP, adaptively too.
-All that follows sees noised rewards only and is post-processing (docs/theory.md, section 4).
+All that follows sees noised rewards only and is post-processing (docs/theory.md#input).
 
 `InputPerturbation` is the same idea as figure 2 runs it, in the authors' learner: T observed rewards, each moved by at
 most 1 and noised once, are sqrt(T)/sigma-GDP. The formula for sigma is conservative.
