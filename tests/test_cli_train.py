@@ -352,7 +352,7 @@ def test_an_environment_without_noise_and_with_a_private_reward(quietq, tmp_path
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["env"] == {"goal_velocity": 0.01, "max_episode_steps": 10}
     box = qq.Box((-1.2, -0.07), (0.6, 0.07))
-    relation = qq.RkhsBall(0.01, qq.Product((1.0, 1.0)))
+    relation = qq.RkhsBall(0.01, qq.Product((1.0, 1.0)).norm)
     private = qq.privatise(lambda s: s[:, 0] * 0, qq.Budget(0.9, 1e-4), relation=relation, domain=box)
     qq.publish(private, tmp_path / "reward.qq")
     command = f"reward MountainCar-v0 --box -1.2 0.6 --box -0.07 0.07 --reward reward.qq {short} {TINY} --out second"
