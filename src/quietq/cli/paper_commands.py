@@ -139,7 +139,6 @@ def train(
     env_kwarg: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An argument for a Gymnasium id; may be repeated.")
     ] = None,
-    log: Annotated[bool, typer.Option("--log", help="Write a log for TensorBoard, in the run's folder.")] = False,
     ledger: LedgerUrl = None,
     source: LedgerSource = None,
     out: Annotated[
@@ -177,7 +176,6 @@ def train(
         env=dict(map(_read_argument, env_kwarg or ())),
         steps=steps,
         seeds=seeds,
-        log=log,
         options=read_hyper_parameters(method, hyper_parameters),
         **common,  # pyright: ignore[reportArgumentType]
     )
