@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,9 @@ def beside_opendp() -> list[Row]:
     """
     if importlib.util.find_spec("opendp") is None:
         return []
-    import opendp.prelude as dp  # pyright: ignore[reportMissingImports]
+    import opendp.prelude
+
+    dp: Any = opendp.prelude  # whose names its type stubs do not export
 
     dp.enable_features("contrib")
     step, size, entropy = rounding_step(1.0), 65_537, SystemEntropy()

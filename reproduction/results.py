@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import quietq
-from quietq.paper.attacks.on_trainings import cache_folder
-from quietq.version import hash_of_code
 from reproduction.experiment import Claim, Row, Tables, Task
-
-CODE = ("privacy", "noise", "feedback", "released", "mechanisms", "worlds", "audit", "paper")
-"""The rooms of quietq that rows can depend on, beside this folder."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +25,9 @@ class Cache:
 
     @classmethod
     def usual(cls) -> "Cache":
-        place = cache_folder()
-        return cls(None if place is None else place / "paper")
+        """QUIETQ_CACHE, or else the user's cache folder; nothing is kept where QUIETQ_CACHE is empty."""
+        place = os.environ.get("QUIETQ_CACHE", Path.home() / ".cache" / "quietq")
+        return cls(Path(place) / "paper" if place else None)
 
     def get(self, task: Task) -> list[Row] | None:
         """The rows of a task that was done before by the same code; None if it was not, or not to its end."""
@@ -63,10 +59,11 @@ class Cache:
 
 @functools.cache
 def code() -> str:
-    here = Path(__file__).parent
-    digest = hashlib.sha256(hash_of_code(CODE).encode())
-    for file in sorted(file for file in here.rglob("*") if file.suffix in (".py", ".toml")):
-        digest.update(file.relative_to(here).as_posix().encode() + b"\0" + file.read_bytes())
+    """A hash of all code that rows can depend on: this folder's and quietq's."""
+    digest = hashlib.sha256()
+    for root in (Path(__file__).parent, Path(quietq.__file__).parent):
+        for file in sorted(file for file in root.rglob("*") if file.suffix in (".py", ".toml")):
+            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
 

@@ -84,7 +84,7 @@ def test_a_private_agent(run_of_reward):
 
 
 def test_words_for_people(quietq, tmp_path):
-    code, out, err = quietq(f"paper train value walk {PROMISE} {ROUNDS} --log")
+    code, out, err = quietq(f"paper train value walk {PROMISE} {ROUNDS}")
     assert (code, err) == (0, "")
     assert "certified to be (0.9, 0.0001)-differentially private" in out
     assert "May be published: runs/walk-value-" in out
@@ -93,7 +93,6 @@ def test_words_for_people(quietq, tmp_path):
     rows = (folder / "NOT-PRIVATE-metrics.csv").read_text().splitlines()
     assert rows[0] == "run,episode,return"
     assert len(rows) == 1 + 100 // 50
-    assert list((folder / "tensorboard").iterdir())
 
 
 def test_what_is_not_certified_is_not_to_be_published(quietq, tmp_path):
@@ -210,22 +209,20 @@ def test_no_file_holds_noise_before_a_training_has_ended(quietq, tmp_path, name,
         return drawn[-1]
 
     def look(*arguments, **named):
-        found = advance(*arguments, **named)
+        advance(*arguments, **named)
         files.update({path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
-        if arguments[4] > 0:  # in the second piece
-            raise KeyboardInterrupt
-        return found
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(Training, "noise", record)
     monkeypatch.setattr(trainer, "advance", look)
-    code, _, _ = quietq(f"paper train {name} walk {PROMISE} --steps 1000 --log --out run")
+    code, _, _ = quietq(f"paper train {name} walk {PROMISE} --steps 1000 --out run")
     assert code == 130
     files.update({path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
     (one,) = drawn
     normals = [array for leaf in jax.tree.leaves(one) if (array := np.asarray(leaf)).size > 1]
     assert normals
     for path, content in files.items():
-        assert path.name in ("config.json", "README.txt") or path.parent.name == "tensorboard"
+        assert path.name in ("config.json", "README.txt")
         for array in normals:
             assert array.ravel()[:4].tobytes() not in content
             assert array.ravel()[-4:].tobytes() not in content
@@ -352,7 +349,7 @@ def test_an_environment_without_noise_and_with_a_private_reward(quietq, tmp_path
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["env"] == {"goal_velocity": 0.01, "max_episode_steps": 10}
     box = qq.Box((-1.2, -0.07), (0.6, 0.07))
-    relation = qq.RkhsBall(0.01, qq.Product((1.0, 1.0)))
+    relation = qq.RkhsBall(0.01, qq.Product((1.0, 1.0)).norm)
     private = qq.privatise(lambda s: s[:, 0] * 0, qq.Budget(0.9, 1e-4), relation=relation, domain=box)
     qq.publish(private, tmp_path / "reward.qq")
     command = f"reward MountainCar-v0 --box -1.2 0.6 --box -0.07 0.07 --reward reward.qq {short} {TINY} --out second"

@@ -108,7 +108,7 @@ def plot_needed(tables: Tables, path: Path) -> None:
     panel.minorticks_off()
     panel.set_xlim(1, end)
     panel.set_ylim(-0.7, len(shown) - 0.3)
-    panel.set_yticks(range(len(shown)), [LABELS.get(row["name"], row["name"]) for row in shown][::-1], fontsize=11)
+    panel.set_yticks(range(len(shown)), [LABELS.get(row["name"]) or row["name"] for row in shown][::-1], fontsize=11)
     words = f"too few: {TARGET:g} under both of two opposite rewards is impossible"
     panel.set_xlabel(
         f"people needed for a score of {TARGET:g} on the walk (line: 80 % interval);\n{words}", fontsize=12

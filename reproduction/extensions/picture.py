@@ -32,7 +32,8 @@ def plot_extensions(rows: Sequence[Row], path: Path) -> None:
     for panel, draw in zip(figure.subplots(2, 3).flat, draws, strict=True):
         draw(panel, rows)
         plain(panel)
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12, wspace=0.05, hspace=0.05)
+    layout: Any = figure.get_layout_engine()
+    layout.set(w_pad=0.12, h_pad=0.12, wspace=0.05, hspace=0.05)
     save(figure, target)
 
 

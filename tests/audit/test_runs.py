@@ -1,13 +1,10 @@
-"""Trainings of an audit: kept as they come, taken up where they were, and alike in all but the reward."""
+"""Trainings of an audit: the same for the same settings, and alike in all but the reward."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 from quietq import Budget, InvalidInput, SupBall
@@ -19,7 +16,7 @@ from quietq.paper.agents import NoNoise
 from quietq.paper.agents.trainer import spaces_of
 from quietq.paper.algorithm import ACTING, Published
 from quietq.paper.attacks import on_trainings
-from quietq.paper.attacks.on_trainings import Privatising, Store, Trainings, View, audit_training
+from quietq.paper.attacks.on_trainings import Privatising, Trainings, View, audit_training
 from quietq.worlds import WALK
 
 METHOD = InputNoise(relation=SupBall(0.5), budget=Budget(0.9, 1e-4), knots=3)
@@ -36,78 +33,18 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_trainings, "BATCH", 8)
 
 
-@pytest.fixture
-def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of the batches that are computed from here on."""
-    numbers: list[int] = []
-    batch: Callable[..., np.ndarray] = Trainings._batch
-
-    def noting(self: Trainings, number: int) -> np.ndarray:
-        numbers.append(number)
-        return batch(self, number)
-
-    monkeypatch.setattr(Trainings, "_batch", noting)
-    return numbers
-
-
-def kept(folder: Path | None, one: Trainings, number: int = 10, progress: Any = None) -> Seen:
-    return one.run(number, Store(folder, one.describe()), progress)
-
-
 def same(one: Seen, other: Seen) -> bool:
     return bool((one.first == other.first).all() and (one.second == other.second).all())
 
 
-class Stopped(Exception):
-    pass
-
-
-def stop_after(batches: int) -> Callable[[int, int], None]:
-    def progress(done: int, of: int) -> None:
-        assert of == 3
-        if done == batches:
-            raise Stopped
-
-    return progress
-
-
-def test_a_stopped_audit_goes_on_where_it_was(tmp_path: Path, computed: list[int]) -> None:
-    whole = kept(None, trainings())
-    assert computed == [0, 1, 2]
-    with pytest.raises(Stopped):
-        kept(tmp_path, trainings(), progress=stop_after(1))
-    assert computed == [0, 1, 2, 0]
+def test_runs_are_as_many_as_asked_for_and_more_begin_with_fewer() -> None:
     heard: list[tuple[int, int]] = []
-    later = kept(tmp_path, trainings(), progress=lambda done, of: heard.append((done, of)))
-    assert computed == [0, 1, 2, 0, 1, 2]
+    whole = trainings().run(10, lambda done, of: heard.append((done, of)))
     assert heard == [(1, 3), (2, 3), (3, 3)]
-    assert same(later, whole)
-    assert same(kept(tmp_path, trainings()), whole)
-    assert len(computed) == 6
     assert whole.first.shape == whole.second.shape == (10, 6)
     assert whole.first.dtype == np.float32
     assert len(np.unique(np.concatenate([whole.first, whole.second]), axis=0)) == 20  # no run is another's copy
-
-
-def test_more_runs_begin_with_those_that_are_there(tmp_path: Path, computed: list[int]) -> None:
-    few, more = kept(tmp_path, trainings(), 5), kept(tmp_path, trainings(), 14)
-    assert computed == [0, 1, 2, 3]
-    assert same(few, more.split(5)[0])
-
-
-@pytest.mark.parametrize("harm", ["truncated", "empty", "garbage", "gone"])
-def test_a_harmed_file_is_computed_anew(harm: str, tmp_path: Path, computed: list[int]) -> None:
-    whole = kept(tmp_path, trainings())
-    (folder,) = tmp_path.iterdir()
-    file = folder / "00001.npy"
-    content = file.read_bytes()
-    file.write_bytes({"truncated": content[:-7], "empty": b"", "garbage": b"not an array"}.get(harm, b""))
-    if harm == "gone":
-        file.unlink()
-    assert same(kept(tmp_path, trainings()), whole)
-    assert computed == [0, 1, 2, 1]
-    assert file.read_bytes() == content
-    assert {path.name for path in folder.iterdir()} == {f"0000{i}.npy" for i in range(3)} | {"configuration.json"}
+    assert same(trainings().run(5), whole.split(5)[0])
 
 
 class Other(InputNoise):
@@ -118,7 +55,7 @@ def network(optimiser: Any) -> NetworkValueNoise:
     return NetworkValueNoise(relation=SupBall(0.5), budget=Budget(0.9, 1e-4), optimiser=optimiser)
 
 
-def test_another_configuration_is_kept_apart() -> None:
+def test_another_configuration_has_noise_of_its_own() -> None:
     promise: dict[str, Any] = {"relation": SupBall(0.5), "budget": Budget(0.9, 1e-4)}
     private = Privatising(WALK.relation(50), Budget(0.9, 1e-4))
     ones = [
@@ -132,25 +69,14 @@ def test_another_configuration_is_kept_apart() -> None:
         trainings(method=NoNoise(), private=private), trainings(method=network("sgd")),
         trainings(method=network("adam")), trainings(public_walk=True),
     ]  # fmt: skip
-    names = [Store(None, one.describe()).name for one in ones]
-    assert len(set(names)) == len(ones)
-    assert Store(None, trainings().describe()).name == names[0]
-
-
-def test_what_code_or_objects_of_ones_own_make_is_not_kept(tmp_path: Path) -> None:
-    """Nothing tells two classes of one name apart, or two optimisers that are no names."""
-    assert trainings().known
-    assert trainings(method=network("sgd")).known
-    assert not trainings(method=Other(relation=METHOD.relation, budget=METHOD.budget)).known
-    assert not trainings(method=network(optax.sgd(0.1))).known
-    copy = Other(relation=METHOD.relation, budget=METHOD.budget, knots=METHOD.knots)
-    audit_training(copy, WALK, 40, view=VIEW, steps=30, folder=tmp_path)
-    assert not list(tmp_path.iterdir())
+    streams = [one._stream(0, 0) for one in ones]
+    assert len(set(streams)) == len(ones)
+    assert trainings()._stream(0, 0) == streams[0]
 
 
 def test_on_a_public_walk_only_the_noise_differs() -> None:
     loud = InputNoise(relation=SupBall(1e-3), budget=Budget(1e4, 1e-4), knots=3, spread=None)  # next to no noise
-    secret, public = (kept(None, trainings(method=loud, public_walk=public), 8) for public in (False, True))
+    secret, public = (trainings(method=loud, public_walk=public).run(8) for public in (False, True))
     assert np.ptp(secret.first, axis=0).max() > 0.05
     assert np.ptp(public.first, axis=0).max() < 0.01
 
@@ -160,21 +86,6 @@ def test_what_is_no_number_counts_as_zero() -> None:
     network = method.init(spaces_of(WALK), jax.random.key(0)).network
     broken = jax.tree.map(lambda leaf: jnp.full((2, *leaf.shape), jnp.nan), network)
     assert not View(queries=3).seen(method, broken, WALK.box).any()
-
-
-def test_another_configuration_is_computed_anew(tmp_path: Path, computed: list[int]) -> None:
-    kept(tmp_path, trainings(), 4)
-    copy = Other(relation=METHOD.relation, budget=METHOD.budget, knots=METHOD.knots)
-    other = kept(tmp_path, trainings(method=copy), 4)
-    assert computed == [0, 0]
-    assert len(list(tmp_path.iterdir())) == 2
-    assert not same(kept(tmp_path, trainings(), 4), other)
-
-
-def test_other_code_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = Store(None, {}).name
-    monkeypatch.setattr(on_trainings, "hash_of_code", lambda places: "other code")
-    assert Store(None, {}).name != before
 
 
 def test_worlds_differ_in_the_reward_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,10 +112,10 @@ def test_worlds_differ_in_the_reward_only(monkeypatch: pytest.MonkeyPatch) -> No
     assert (given[2].noise.normals == given[0].noise.normals).all()
 
 
-def test_what_is_seen_is_as_much_as_the_view_says(tmp_path: Path) -> None:
-    final = kept(None, trainings(), 4)
-    policy = kept(None, trainings(view=View("policy", queries=3)), 4)
-    every = kept(None, trainings(view=View("every", queries=3, moments=4)), 4)
+def test_what_is_seen_is_as_much_as_the_view_says() -> None:
+    final = trainings().run(4)
+    policy = trainings(view=View("policy", queries=3)).run(4)
+    every = trainings(view=View("every", queries=3, moments=4)).run(4)
     assert final.first.shape == (4, 6)
     one_hot = policy.second.reshape(4, 3, 2)
     assert set(one_hot.ravel().tolist()) == {0.0, 1.0}

@@ -19,7 +19,7 @@ RESERVE = {"what": "reserve", "id": "2" * 32, "at": "2026-01-01T00:00:00+00:00",
            "cost": {"mu": 0.1, "epsilon": None, "delta": None}, "relation": FIFTY.to_dict(), "method": ""}  # fmt: skip
 
 
-def costing(mu=0.1, epsilon=None, delta=None):
+def costing(mu: object = 0.1, epsilon: object = None, delta: object = None) -> dict[str, object]:
     """A reservation of this cost."""
     return {**RESERVE, "cost": {"mu": mu, "epsilon": epsilon, "delta": delta}}
 

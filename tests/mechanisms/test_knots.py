@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from scipy.stats import gamma, ks_2samp, kstest
 
 from quietq import Budget, InvalidInput, people
-from quietq.mechanisms.knots import least_shape, vertices
+from quietq.mechanisms.knots import OnKnots, least_shape, vertices
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
@@ -144,6 +144,7 @@ def test_the_rule_is_public_and_sensible():
     assert choose("auto", Task(few, Budget(0.9, 0), slope=1.0)).name == "k-norm"
     assert choose("auto", Task(few, BUDGET)).name == "path"  # nothing is known of the mean's own slope
     asked = choose("auto", Task(many, BUDGET, slope=1.0, pieces=5))
+    assert isinstance(asked, OnKnots)
     assert (asked.name, asked.pieces) == ("knots", 5)  # a path has none
     with pytest.raises(InvalidInput, match="1 to 8 pieces between knots, not 16"):
         choose("auto", Task(few, BUDGET, slope=1.0, pieces=16))

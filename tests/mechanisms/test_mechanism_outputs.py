@@ -52,7 +52,7 @@ def test_an_rkhs_ball_is_for_as_many_outputs_as_it_declares(kernel, f):
     with pytest.raises(InvalidInput, match="2 outputs, but the relation lets 1 change: declare `actions=2`"):
         mechanism.apply(f)
     assert accountant.spent_mu == 0
-    two = RkhsBall(0.1, kernel, actions=2)
+    two = RkhsBall(0.1, kernel.norm, actions=2)
     with pytest.raises(InvalidInput, match="below the relation's radius"):
         kind(kernel, 0.1, BUDGET, relation=two)
     mechanism = kind.for_relation(two, BUDGET, levels=4)
@@ -75,7 +75,7 @@ def test_a_table_too_large_for_its_outputs_is_refused_before_anything_is_spent(m
 
 def test_parts_with_different_outputs_are_refused_before_anything_is_spent():
     kernel, accountant = Additive((Exponential(1.0),) * 2), Accountant(BUDGET)
-    relation = RkhsBall(0.1, kernel, actions=2)
+    relation = RkhsBall(0.1, kernel.norm, actions=2)
     mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=4, account=accountant)
     for other in (lambda s: s[:, None], lambda s: np.stack([s, s], axis=-1)):
         with pytest.raises(InvalidInput, match="All parts must have the same outputs"):

@@ -1,7 +1,7 @@
 """Methods, budgets and questions that the tests of agents share.
 
 Most of their time is compilation, and a program is compiled once for a method, a number of steps and of runs: so
-trainings are all of `STEPS` steps, in pieces of `EVERY`, unless a test is about something else.
+trainings are all of `STEPS` steps, unless a test is about something else.
 """
 
 from typing import Any
@@ -16,8 +16,7 @@ BUDGET = Budget(epsilon=0.9, delta=1e-4)
 FIFTY = people(50, low=0, high=0.5, slope=1)
 POINTS = np.linspace(0, 1, 9)[:, None]
 SMALL: dict[str, Any] = {"network": "splines", "features": 5, "start": 32, "batch": 16}
-STEPS, EVERY = 200, 50
-IN_PIECES: dict[str, Any] = {"steps": STEPS, "every": EVERY}
+STEPS = 200
 SPENDERS = {
     "value": lambda: ValueNoise(relation=FIFTY, budget=BUDGET, round_steps=100),
     "input": lambda: InputNoise(relation=FIFTY, budget=BUDGET),

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agent_cases import IN_PIECES
+from agent_cases import STEPS
 
 from quietq import Budget, Certificate, InvalidInput, SupBall, load, people, privatise, publish
 from quietq.noise.box import Box
@@ -182,7 +182,7 @@ def test_settings_are_checked(field: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_values_of_an_agent_or_of_a_file_bring_their_certificate(tmp_path: Path) -> None:
     method = InputNoise(relation=people(50, 0, 0.5, 1), budget=BUDGET)
-    agent = Agent(WORLD, method, seed=1).learn(**IN_PIECES)
+    agent = Agent(WORLD, method, seed=1).learn(STEPS)
     publish(agent, tmp_path / "agent.qq")
     states = jnp.linspace(0, 1, 7)[:, None]
     for source in (agent, load(tmp_path / "agent.qq"), open_release(tmp_path / "agent.qq")):

@@ -43,7 +43,7 @@ def own(s):
     return (sum(parts) + attribute(s) + part(s) + compiled(s)) / 10
 
 agent = Agent("walk", OutputNoise(relation=SupBall(0.1), budget=Budget(0.9, 1e-4), knots=2), reward=own)
-agent.learn(2, callback=lambda event: None)
+agent.learn(2)
 agent.evaluate()
 jax.jit(lambda x: 0.987654321 * x)(jnp.ones(3)).block_until_ready()
 """

@@ -90,12 +90,6 @@ def test_a_default_takes_seconds_and_prints_nothing(single: Agent, elsewhere: An
     assert time.monotonic() - began < 60
     single.evaluate()
     assert capsys.readouterr() == ("", "")
-    single.evaluate(progress=True)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Evaluating" in err
-    single.evaluate(progress=False)
-    assert capsys.readouterr() == ("", "")
 
 
 def test_what_cannot_be_evaluated_is_refused_with_advice_that_works(

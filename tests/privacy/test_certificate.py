@@ -18,7 +18,7 @@ from dp_accounting.pld import PLDAccountant
 from hypothesis import given, strategies as st
 
 from quietq import Budget, Certificate, Exponential, InvalidInput, LipschitzBall as Ball, RkhsBall, SupBall, people
-from quietq.privacy import AnsweredQuery, Code, InvalidCertificate, Relation
+from quietq.privacy import AnsweredQuery, Code, InvalidCertificate
 from quietq.privacy.certificate import certifying
 from quietq.privacy.norms import (
     AnyNorm,
@@ -33,7 +33,7 @@ from quietq.privacy.norms import (
     TreeOfMoments,
     vertices,
 )
-from quietq.privacy.relations import Arrivals, OnePerson, Trajectories
+from quietq.privacy.relations import AnyRelation, Arrivals, OnePerson, Trajectories
 
 BUDGET = Budget(0.9, 1e-4)
 BALL = people(50, 0, 0.5, 1)
@@ -43,7 +43,7 @@ CHOSEN, FAIR = Code.CHOSEN(), Code.FAIR()
 
 
 def certified(
-    relation: Relation = BALL,
+    relation: AnyRelation = BALL,
     norm: AnyNorm = KERNEL,
     family: Any = "gaussian",
     sensitivity: float = RADIUS,
@@ -165,7 +165,7 @@ RKHS = RkhsBall(1.0, Exponential(4.0)).to_dict()  # pyright: ignore[reportArgume
         ([(NORM, {"kind": "rewards", "count": 0, "operations": 0})], "count must be"),
         ([(NORM, {"kind": "values", "count": 1, "discount": 1.0, "operations": 0})], "discount must be"),
         ([("relation", SupBall(0.01).to_dict())], "Nothing bounds"),
-        ([("relation", RkhsBall(0.01, Exponential(3.0)).to_dict())], "Nothing bounds"),
+        ([("relation", RkhsBall(0.01, Exponential(3.0).norm).to_dict())], "Nothing bounds"),
         ([("queries.0.sensitivity", RADIUS * 0.99), ("queries.0.size", RADIUS)], "is below"),
         ([("domain", None)], "domain must be the box"),
         ([("domain", [[0.0, 1.0], [0.0, 1.0]])], "of 1 coordinate"),
@@ -437,7 +437,7 @@ def test_no_certificate_takes_long_to_read() -> None:
     ordinary = {**GOOD, "method": "reward/rounds", "relation": OnePerson(100).to_dict(), "domain": None}
     mean = AnsweredQuery(MeanOfPeople(1.0), "gaussian", 0.02, 2.0).to_dict()
     ordinary["queries"] = [{**mean, "size": 10.0 + i} for i in range(30)]
-    knots = AnsweredQuery(ShapedIncrements(np.eye(8).tolist()), "gaussian", 1.0, 10.0).to_dict()
+    knots = AnsweredQuery(ShapedIncrements(tuple(map(tuple, np.eye(8).tolist()))), "gaussian", 1.0, 10.0).to_dict()
     arrivals = Arrivals(arrivals=10**15, contexts=True).to_dict()
     encoded = AnsweredQuery(EncodedMoments((0.5,) * 64, (0.5,) * 64, 1.0), "gaussian", 1e6, 1e9).to_dict()
     tree = AnsweredQuery(TreeOfMoments(10**15, 1.0), "gaussian", 1e9, 1e12).to_dict()

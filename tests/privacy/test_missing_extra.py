@@ -21,7 +21,7 @@ ROOT = SOURCE.parents[1]
 PACKAGES = {
     "accounting": "dp-accounting", "examples": "statsmodels", "ledger": "sqlalchemy psycopg",
     "people": "polars", "ray": "ray", "report": "matplotlib", "serve": "fastapi prometheus-client uvicorn",
-    "sign": "cryptography", "paper": "jax equinox optax tensorboardX",
+    "sign": "cryptography", "paper": "jax equinox optax",
 }  # fmt: skip
 ASK = """
 import importlib, json, sys, traceback, types
@@ -58,13 +58,11 @@ ask(qq.Accountant(qq.Budget(1, 1e-5)).to_event)
 """
 SOME_THERE = """
 from pathlib import Path
-block("psycopg", "tensorboardX", "pyarrow")
+block("psycopg", "pyarrow")
 from quietq.ledger import Ledger
 ask(Ledger.create, "postgresql://nobody@localhost/nothing")
 sys.modules["ray"] = types.ModuleType("ray")
 ask(importlib.import_module, "quietq.feedback.ray_engine")
-from quietq.paper.agents import Agent, NoNoise
-ask(lambda: Agent("quietq/Walk-v0", NoNoise()).learn(200, log=Path("nothing")))
 from quietq.audit.frozen_release import frozen_people
 block("polars")
 ask(frozen_people, qq.Budget(0.9, 1e-4))

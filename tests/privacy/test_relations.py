@@ -70,7 +70,7 @@ def test_actions_of_an_rkhs_ball_add_their_squares():
     assert ball.rkhs_radius(kernel) == pytest.approx(0.6)
     assert ball.to_dict()["actions"] == 4
     with pytest.raises(InvalidInput, match="actions must be"):
-        RkhsBall(1.0, kernel, actions=0)
+        RkhsBall(1.0, kernel.norm, actions=0)
 
 
 def test_those_that_have_no_radius_say_why():
@@ -85,9 +85,9 @@ def test_those_that_have_no_radius_say_why():
     with pytest.raises(NoRkhsRadius, match="band-limited"):
         LipschitzBall(1.0, 1.0).rkhs_radius(BandLimited(3.0))
     with pytest.raises(NoRkhsRadius, match="same kernel"):
-        RkhsBall(1.0, Exponential(1.0)).rkhs_radius(Exponential(2.0))
+        RkhsBall(1.0, Exponential(1.0).norm).rkhs_radius(Exponential(2.0))
     with pytest.raises(NoRkhsRadius, match="no beta left"):
-        RkhsBall(1.0, Exponential(1.0)).best_beta()
+        RkhsBall(1.0, Exponential(1.0).norm).best_beta()
 
 
 def test_rkhs_ball_of_people():

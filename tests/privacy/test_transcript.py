@@ -53,8 +53,9 @@ def test_one_module_charges_and_one_certifies() -> None:
         if calls & {"reserve", "spend"}:
             charge.add(place)
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            named = isinstance(node, ast.keyword) and node.arg == "standing"
-            if named and isinstance(node.value, ast.Constant) and node.value.value == "certified":
+            if not isinstance(node, ast.keyword) or node.arg != "standing":
+                continue
+            if isinstance(node.value, ast.Constant) and node.value.value == "certified":
                 standing.add(place)
     # a certificate is read back, and added to, where it is defined; a transcript alone makes one
     assert certify == {"privacy/certificate.py", "privacy/transcript.py"}

@@ -66,8 +66,8 @@ def words(certificate: Certificate) -> str:
         (SupBall(0.1), "the difference between two rewards.", "the reward"),
         (LipschitzBall(0.1, 0.2, people=7), "any one of 7 people.", "one person's data"),
         (LipschitzBall(0.1, 0.2), "the difference between two rewards.", "the reward"),
-        (RkhsBall(0.1, Exponential(2.0), people=7), "any one of 7 people.", "one person's data"),
-        (RkhsBall(0.1, Exponential(2.0)), "the difference between two rewards.", "the reward"),
+        (RkhsBall(0.1, Exponential(2.0).norm, people=7), "any one of 7 people.", "one person's data"),
+        (RkhsBall(0.1, Exponential(2.0).norm), "the difference between two rewards.", "the reward"),
         (Trajectories(300, 1.0, 50), "any one of 300 trajectories.", "one trajectory"),
     ],
 )
@@ -120,7 +120,7 @@ def test_the_cap_is_that_of_replacing_everybody(count, kind):
 
 
 @pytest.mark.parametrize(
-    "relation", [SupBall(1.0), LipschitzBall(1.0, 1.0), RkhsBall(1.0, Exponential(2.0)), Trajectories(300, 1.0)]
+    "relation", [SupBall(1.0), LipschitzBall(1.0, 1.0), RkhsBall(1.0, Exponential(2.0).norm), Trajectories(300, 1.0)]
 )
 def test_without_people_or_a_policy_there_is_no_cap(relation):
     assert cap_in_words(stated(relation)) is None

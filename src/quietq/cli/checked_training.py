@@ -22,7 +22,6 @@ from quietq.mechanisms.privatise import MECHANISMS
 from quietq.paper.agents import Agent, InLoopMethod, RewardLearner
 from quietq.paper.agents.agent import NotPrivate
 from quietq.paper.agents.hyper_parameters import options_of, read_options
-from quietq.paper.agents.training import Training
 from quietq.paper.method_table import METHOD_TABLE
 from quietq.paper.methods import METHODS, build_method
 from quietq.paper.observed import out_of_reach, privatise_world
@@ -82,7 +81,6 @@ class Settings:
     steps: int = 5000
     seeds: int = 1
     seed: int = field(default_factory=lambda: int.from_bytes(os.urandom(4)))
-    log: bool = False
     simulate: int | None = None
     ledger: str | None = None
     source: str | None = None
@@ -141,15 +139,7 @@ class CheckedTraining:
             self.budget = qq.Budget(settings.epsilon, settings.delta)
             self.relation = self._relate()
         rehearsal = self._build_agent([self._make_reward(simulate=0)] if self.learns_from_reward else [])
-        Training(  # checks itself when it is made
-            world=rehearsal.world,
-            spaces=rehearsal.spaces,
-            method=rehearsal.method,
-            seed=settings.seed,
-            steps=settings.steps,
-            seeds=settings.seeds,
-            simulate=self.simulate,
-        )
+        rehearsal.check(settings.steps, seeds=settings.seeds, simulate=self.simulate)
         options = {name: getattr(rehearsal.method, name) for name in options_of(type(rehearsal.method))}
         name = self.world.name if isinstance(self.world, World) else settings.world
         self.settings = replace(settings, world=name, options=options)
@@ -254,7 +244,6 @@ def carry_out(training: CheckedTraining, out: Path, account: "SourceAccount | No
             seeds=settings.seeds,
             simulate=training.simulate,
             progress=sys.stderr.isatty(),
-            log=out / folder.LOG if settings.log else None,
         )
         return agent, _write(agent, out)
     except qq.BudgetExhausted:  # nothing was booked, and nothing is left behind

@@ -15,7 +15,6 @@ CERTIFICATE = "certificate.json"
 SCORES = "NOT-PRIVATE-scores.json"
 README = "README.txt"
 METRICS = "NOT-PRIVATE-metrics.csv"
-LOG = "tensorboard"
 
 
 class DemoFile(StrEnum):
@@ -93,7 +92,4 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
     lines += [f"  {SCORES}: how well the released policies do"]
     if sees_truth:
         lines += [f"  {METRICS}: returns of the episodes of training"]
-        lines += [f"  {LOG}/: the same for TensorBoard, if asked for"]
-    elif (out / LOG).exists():
-        lines += [f"  {LOG}/: returns under the private reward, which the promise covers; kept for you all the same"]
     write(out / README, "\n".join(lines) + "\n")

@@ -139,7 +139,6 @@ def train(
     env_kwarg: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An argument for a Gymnasium id; may be repeated.")
     ] = None,
-    log: Annotated[bool, typer.Option("--log", help="Write a log for TensorBoard, in the run's folder.")] = False,
     ledger: LedgerUrl = None,
     source: LedgerSource = None,
     out: Annotated[
@@ -177,7 +176,6 @@ def train(
         env=dict(map(_read_argument, env_kwarg or ())),
         steps=steps,
         seeds=seeds,
-        log=log,
         options=read_hyper_parameters(method, hyper_parameters),
         **common,  # pyright: ignore[reportArgumentType]
     )
@@ -257,9 +255,6 @@ def audit(
     hyper_parameters: HyperParameters = None,
     seed: Annotated[int | None, typer.Option(help="Of all randomness: audits are simulations; default 0.")] = None,
     out: AuditFolder = None,
-    cache: Annotated[
-        bool, typer.Option("--cache/--no-cache", help="Keep results, and go on where an audit was stopped.")
-    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Measure what a method gives away: it is trained under two neighbouring rewards, which the audit tells apart."""
@@ -283,15 +278,12 @@ def audit(
     from quietq.audit import PlannedAudit
     from quietq.cli.checked_training import read_hyper_parameters
     from quietq.paper.attacks.attack_plan import plan_audit, plan_training_checks, plan_trainings
-    from quietq.paper.attacks.on_trainings import cache_folder
     from quietq.privacy.checks import count
 
     budget = qq.Budget(0.9 if epsilon is None else epsilon, 1e-4 if delta is None else delta)
-    place = cache_folder() if cache else None
-    kept = None if place is None else place / "audit"
     crowd = 50 if people is None else people
     if method == "all":
-        audits = list(plan_trainings(count("runs", runs, 40), budget, crowd, kept))
+        audits = list(plan_trainings(count("runs", runs, 40), budget, crowd))
         checks = [PlannedAudit(title, check=check) for title, check in plan_training_checks(budget).items()]
         return carry_out_audits([*audits, *checks], confidence, out, as_json)
     if people is not None and radius is not None:
@@ -306,7 +298,6 @@ def audit(
         seed=seed or 0,
         options=attack,
         hyper=hyper,
-        folder=kept,
     )
     with audit_progress(method) as progress:
         finding = run(progress=progress)

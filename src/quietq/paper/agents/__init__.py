@@ -13,7 +13,7 @@ except ImportError as error:
     raise MissingExtra.of("paper", "Training needs JAX, Equinox and Optax") from error
 
 from quietq.paper.agents.actor_critic import ActorCritic as ActorCritic
-from quietq.paper.agents.agent import Agent as Agent, NotPrivate as NotPrivate, NotTrained as NotTrained
+from quietq.paper.agents.agent import Agent as Agent, NotPrivate as NotPrivate
 from quietq.paper.agents.deep_q import DeepQ as DeepQ, NoNoise as NoNoise
 from quietq.paper.agents.hyper_parameters import option as option, options_of as options_of
 from quietq.paper.agents.in_loop_method import InLoopMethod as InLoopMethod
@@ -23,4 +23,3 @@ from quietq.paper.agents.method import (
     Transition as Transition,
 )
 from quietq.paper.agents.reward_learner import RewardLearner as RewardLearner, RewardNoise as RewardNoise
-from quietq.paper.agents.training import Event as Event

@@ -7,7 +7,6 @@ agent says of its training nothing is believed before it was checked.
 
 import math
 import os
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
@@ -28,20 +27,18 @@ from quietq.paper.agents.hyper_parameters import options_of
 from quietq.paper.agents.in_loop_method import InLoopMethod, UnitNoise
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Released, values_of_runs
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner
-from quietq.paper.agents.training import Event, Training, episode_returns, programs_in_memory
+from quietq.paper.agents.training import Training, episode_returns, programs_in_memory
 from quietq.privacy import (
     Account,
     BudgetExhausted,
     Certificate,
     InvalidInput,
     PrivacyWarning,
-    QuietqError,
     SupBall,
 )
 from quietq.privacy.account import Receipted
 from quietq.privacy.checks import count, instance, shown
 from quietq.privacy.norms import sensitivity
-from quietq.progress import progress_bar
 from quietq.released.private_network import PrivateNetwork, observed
 from quietq.released.release_file import open_release, write_release
 from quietq.worlds import (
@@ -75,7 +72,6 @@ def evaluate(
     members: int,
     episodes: int | None,
     seed: int,
-    progress: bool | None = None,
 ) -> NotPrivate:
     if reward is not None and not callable(reward):
         raise InvalidInput(
@@ -87,10 +83,7 @@ def evaluate(
     count("episodes", played)
     policies = [lambda states, i=i: np.asarray(q_values(states, i).argmax(axis=-1)) for i in range(members)]
     if not isinstance(world, World):
-        with progress_bar(sys.stderr.isatty() if progress is None else progress) as shown:
-            task = shown.add_task("Evaluating", total=members * played)
-            tell = lambda ended: shown.advance(task, ended)  # noqa: E731
-            return NotPrivate([_play(world, reward, choose, played, seed, tell) for choose in policies], None)
+        return NotPrivate([_play(world, reward, choose, played, seed) for choose in policies], None)
     own: dict[str, Any] = {} if reward is None else {"reward": reward}
     if world == WALK:
         grid = np.linspace(0, 1, CELLS + 1)
@@ -103,14 +96,7 @@ def evaluate(
     return NotPrivate(returns, None if reward is not None else [normalise(world, one) for one in returns])
 
 
-def _play(
-    env: Environment,
-    reward: Any,
-    choose: Callable[[np.ndarray], np.ndarray],
-    episodes: int,
-    seed: int,
-    tell: Callable[[int], None],
-) -> float:
+def _play(env: Environment, reward: Any, choose: Callable[[np.ndarray], np.ndarray], episodes: int, seed: int) -> float:
     """The mean return of so many episodes; of a vector environment's copies, each plays its share.
 
     Taking those that end first instead would prefer short ones.
@@ -129,7 +115,6 @@ def _play(
         over = (seen.terminated | seen.truncated) & new
         counted = over & (finished < share)
         gained += totals[counted].sum()
-        tell(int(counted.sum()))
         finished += over
         totals[over] = lengths[over] = 0
         if lengths.max() > LONGEST:
@@ -141,10 +126,6 @@ def _play(
 
 
 Place = str | World | gymnasium.Env | VectorEnv
-
-
-class NotTrained(QuietqError):
-    """The agent has nothing to answer with yet."""
 
 
 class Agent(Receipted):
@@ -192,56 +173,48 @@ class Agent(Receipted):
         *,
         seeds: int = 1,
         simulate: int | None = None,
-        every: int | None = None,
         progress: bool = False,
-        callback: Callable[[Event], bool | None] | None = None,
-        log: str | os.PathLike[str] | None = None,
     ) -> "Agent":
         """Trains from the beginning, for so many steps of the world.
 
         `seeds` trainings run side by side; a method that noises as it goes has one, because each would be a release.
-        `simulate` is a number of noise draws, for experiments: seeded, they protect nobody. `callback` is called
-        `every` so many steps with what has been released, and ends the training by returning True. `log` is a folder
-        for TensorBoard. `progress` shows a bar.
+        `simulate` is a number of noise draws, for experiments: seeded, they protect nobody. `progress` shows a bar.
         """
         if not self._training.acquire(blocking=False):
             raise InvalidInput("This agent is being trained already: wait for it, or make another one.")
         try:
-            if self._spent:
-                raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")
-            self._carry_out(
-                Training(
-                    world=self.world,
-                    spaces=self.spaces,
-                    method=self.method,
-                    reward=self._reward,
-                    seed=self.seed,
-                    account=self._account,
-                    steps=steps,
-                    seeds=seeds,
-                    simulate=simulate,
-                    every=every,
-                    progress=progress,
-                    callback=callback,
-                    log=log,
-                )
-            )
-            return self
+            training = self.check(steps, seeds=seeds, simulate=simulate, progress=progress)
+            run = trainer.run if isinstance(self.world, World) else loop.run
+            try:
+                result = run(training)
+            finally:  # what was drawn stays drawn, whatever happened then
+                self._spent |= training.charged and training.releases
         finally:
             self._training.release()
-
-    def _carry_out(self, training: Training) -> None:
-        run = trainer.run if isinstance(self.world, World) else loop.run
-        try:
-            result = run(training)
-        finally:  # what was drawn stays drawn, whatever happened then
-            self._spent |= training.charged and training.releases
         self._loaded_from = None
         self._released, self._certificate, self.steps = result.released, training.certificate(), result.steps
         self.with_receipt(training.receipt)
         self._draws, self._seeds, self._promised = training.draws, training.seeds, training.steps
         returns = {"episode_returns": episode_returns(result.seen)}
         self.not_private = returns if self.method.uses_true_reward else {}
+        return self
+
+    def check(self, steps: int, *, seeds: int = 1, simulate: int | None = None, progress: bool = False) -> Training:
+        """Refuses what `learn` would refuse, before anything is drawn, charged or spent."""
+        if self._spent:
+            raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")
+        return Training(
+            world=self.world,
+            spaces=self.spaces,
+            method=self.method,
+            reward=self._reward,
+            seed=self.seed,
+            account=self._account,
+            steps=steps,
+            seeds=seeds,
+            simulate=simulate,
+            progress=progress,
+        )
 
     @property
     def certificate(self) -> Certificate:
@@ -293,18 +266,16 @@ class Agent(Receipted):
         """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
         return np.asarray(self.q_values(observation, member).argmax(axis=-1)), None
 
-    def evaluate(
-        self, reward: object = None, *, episodes: int | None = None, seed: int = 0, progress: bool | None = None
-    ) -> NotPrivate:
+    def evaluate(self, reward: object = None, *, episodes: int | None = None, seed: int = 0) -> NotPrivate:
         """How well the released policies do under the *true* reward. NOT private: for the operator only.
 
         `reward`, a function of many states at once, replaces the reward that the agent was made with, or else the
         world's own. By default there are 2000 `episodes` in quietq's worlds, and 20 in environments, which are played
-        one step after the other; the walk is solved exactly. `progress` shows a bar; None does on a terminal only.
+        one step after the other; the walk is solved exactly.
         """
         true = self._reward if reward is None else reward
         with programs_in_memory():  # the reward may be a function that compiles something
-            return evaluate(self.world, true, self.q_values, self.members, episodes, seed, progress)
+            return evaluate(self.world, true, self.q_values, self.members, episodes, seed)
 
     def released_values(self, member: int = 0) -> ReleasedValues:
         """The values of one run, for methods that learn from what was released: the certificate is this agent's."""
@@ -364,7 +335,7 @@ class Agent(Receipted):
         return member
 
     def _missing(self) -> NoReturn:
-        raise NotTrained("This agent has not been trained: call learn first.")
+        raise InvalidInput("This agent has not been trained: call learn first.")
 
 
 class _Answers(eqx.Module):

@@ -25,7 +25,7 @@ from quietq.noise import Box
 from quietq.noise.own_values import coarse_type
 from quietq.paper.agents.jax_world import as_single
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Noise, Released, State, Transition
-from quietq.paper.agents.training import Event, Report, Result, Runs, Training
+from quietq.paper.agents.training import Result, Runs, Told, Training
 from quietq.privacy import InvalidInput
 from quietq.worlds import World
 
@@ -169,14 +169,12 @@ class LoopStep(NamedTuple):
 
 def run(training: Training) -> Result:
     assert not isinstance(training.world, World)
-    with training.running() as report:
-        env, core, rewards = training.world, training.method.core(), training.rewards()
-        if rewards is not None:
-            training.probe(rewards)
-        runs = Runs(training.keys(), rewards, None)
+    with training.running() as tell:
+        env, core = training.world, training.method.core()
+        runs = Runs(training.keys(), training.rewards(), None)
         runs = training.draw(runs, lambda runs: rehearse(core, env, runs.pick(0), training.seed))
         try:
-            results = [_learn(training, env, core, runs.pick(i), i, report) for i in range(training.members)]
+            results = [_learn(training, env, core, runs.pick(i), i, tell) for i in range(training.members)]
         except InvalidInput as error:
             if not training.releases:
                 raise
@@ -186,23 +184,16 @@ def run(training: Training) -> Result:
     return Result(released, seen, results[-1].steps)
 
 
-def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, report: Report) -> Result:
+def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, tell: Told) -> Result:
     """One run; what it released has no leading axis."""
-    gained, over, steps, now, every = [], [], training.steps, None, training.piece()
-    seen = lambda: (np.stack(gained, axis=1), np.stack(over, axis=1))  # noqa: E731
+    gained, over, steps, now = [], [], training.steps, None
     for now in loop(core, env, training.steps, one, training.seed + number):
         gained.append(now.rewards)
         over.append(now.over)
         steps = now.step * len(now.over)
-        if steps // every == (steps - len(now.over)) // every:
-            continue
-        report(steps, seen)
-        if training.callback is not None:
-            current = jax.tree.map(lambda leaf: leaf[None], _release(core, False, now.learner, one.noise))
-            if training.callback(Event.of(steps, core, current)) is True:
-                break
+        tell(steps)
     assert now is not None
-    return Result(_release(core, True, now.learner, one.noise), seen(), steps)
+    return Result(_finish(core, now.learner, one.noise), (np.stack(gained, axis=1), np.stack(over, axis=1)), steps)
 
 
 def loop(method: Method, env: Environment, steps: int, one: Runs, seed: int | None = None) -> Iterator[LoopStep]:
@@ -250,9 +241,9 @@ def _init(method: Method, spaces: EnvironmentSpaces, copies: int, key: PRNGKeyAr
     return method.init(spaces, key, copies)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _release(method: Method, last: bool, learner: State, noise: Noise) -> Released:
-    return (method.finish if last else method.current)(learner, noise)
+@partial(jax.jit, static_argnums=0)
+def _finish(method: Method, learner: State, noise: Noise) -> Released:
+    return method.finish(learner, noise)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import eval_jaxpr
 from jax.typing import ArrayLike
 
 from quietq.noise.box import Box
@@ -163,22 +162,6 @@ class JaxFunction(JaxReward):
 
     def at(self, state: Array) -> Array:
         return as_single(_traced(self.function, state))
-
-
-class LiftedReward(JaxReward):
-    """A function whose captured arrays are leaves, and so arguments of a compiled program rather than a part of it."""
-
-    captured: tuple[Array, ...]
-    program: Any = eqx.field(static=True)
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, reward: JaxFunction, state: Array) -> None:
-        closed = jax.make_jaxpr(reward.at)(state)
-        self.captured, self.program = tuple(jnp.asarray(one) for one in closed.consts), closed.jaxpr
-        self.by_action = False
-
-    def at(self, state: Array) -> Array:
-        return eval_jaxpr(self.program, self.captured, state)[0]
 
 
 @singledispatch

@@ -1,7 +1,7 @@
 """The compiled trainer: world and learner in one program, many runs side by side.
 
 A run is a key, a reward and its noise; `jit(vmap(train))` takes any number of them, over seeds, noise levels and reward
-worlds. A long training is cut into pieces of equal length, so that it can be watched and stopped: each step's
+worlds. A training whose bar is shown is cut into pieces of equal length: each step's
 randomness comes from the run's key and the step's number, and nothing else is carried over than the `Carry`.
 
 `run` rehearses, charges, draws, runs: what cannot work is refused before anything is paid. The noise is in memory only,
@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from quietq.paper.agents.jax_world import WorldState, as_single, reset, step
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Noise, Released, State, Transition
-from quietq.paper.agents.training import Event, Result, Runs, Training
+from quietq.paper.agents.training import Result, Runs, Training
 from quietq.worlds import World
 
 _one_core: ContextVar[bool] = ContextVar("one_core", default=False)
@@ -57,23 +57,16 @@ def spaces_of(world: World) -> EnvironmentSpaces:
 def run(training: Training) -> Result:
     assert isinstance(training.world, World)
     world, core, steps, length = training.world, training.method.core(), training.steps, training.piece()
-    with training.running() as report:
-        rewards = training.rewards()
-        training.probe(rewards)
-        runs = Runs(training.keys(), rewards, None)
+    with training.running() as tell:
+        runs = Runs(training.keys(), training.rewards(), None)
         runs = training.draw(runs, lambda runs: rehearse(core, world, runs, length))
-        carry, pieces, step, ended = begin(core, world, runs), [], 0, False
-        seen = lambda: tuple(np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))  # noqa: E731
-        while step < steps and not ended:
-            piece = min(length, steps - step)
-            carry, new = advance(core, world, runs, carry, step, piece)
+        carry, pieces = begin(core, world, runs), []
+        for first in range(0, steps, length):
+            carry, new = advance(core, world, runs, carry, first, length)
             pieces.append(new)
-            step += piece
-            report(step, seen)
-            if training.callback is not None:
-                so_far = release(core, runs, carry, last=False)
-                ended = training.callback(Event.of(step, core, so_far)) is True
-        return Result(jax.block_until_ready(release(core, runs, carry)), seen(), step)
+            tell(first + length)
+        seen = tuple(np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))
+        return Result(jax.block_until_ready(release(core, runs, carry)), seen, steps)
 
 
 def begin(method: Method, world: World, runs: Runs) -> Carry:
@@ -90,8 +83,7 @@ def rehearse(method: Method, world: World, runs: Runs, length: int) -> None:
     carry = jax.eval_shape(partial(_begin, method, world), runs, None)
     program = partial(_advance, method, world, length, jnp.asarray(0))
     after, _ = jax.eval_shape(program, runs, carry)
-    for last in (True, False):
-        jax.eval_shape(partial(_release, method, last), after.learner, runs.noise)
+    jax.eval_shape(partial(_release, method, True), after.learner, runs.noise)
 
 
 def release(method: Method, runs: Runs, carry: Carry, last: bool = True) -> Released:

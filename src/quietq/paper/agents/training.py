@@ -1,18 +1,12 @@
-"""One training: its settings and checks, what it is charged and draws. `trainer` and `gymnasium_loop` carry it out.
-
-What is seen of it while it runs: released values for callbacks, a bar and TensorBoard for the operator. Returns of the
-true reward are marked as such.
-"""
+"""One training: its settings and checks, what it is charged and draws. `trainer` and `gymnasium_loop` carry it out."""
 
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import gymnasium
 import jax
@@ -23,34 +17,16 @@ from jaxtyping import Array, PyTree
 
 from quietq.noise import Entropy, SeededEntropy, SystemEntropy
 from quietq.paper.agents.in_loop_method import BookedNoise, InLoopMethod, UnitSteps
-from quietq.paper.agents.jax_world import JaxFunction, LiftedReward, as_jax, as_single, stack
-from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, Released, some_states, values_of_runs
-from quietq.privacy import Account, Certificate, Code, InvalidInput, MissingExtra, QuietqError, Receipt
+from quietq.paper.agents.jax_world import as_jax, as_single, stack
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, Released, some_states
+from quietq.privacy import Account, Certificate, Code, InvalidInput, QuietqError, Receipt
 from quietq.privacy.checks import count
 from quietq.progress import progress_bar
 from quietq.worlds import WORLDS, World
 from quietq.worlds.guards import refuse_private_worlds
 
-if TYPE_CHECKING:
-    from tensorboardX import SummaryWriter
-
 Seen = tuple[np.ndarray, ...]
 """Rewards as the learner got them, and where episodes ended, one row per run (and copy): for most not private."""
-Report = Callable[[int, Callable[[], Seen]], None]
-"""Hears the step that a training is at, and what gives all that was seen so far."""
-
-
-class Event(NamedTuple):
-    """What a callback gets: the step, and the values that have been released so far (None if nothing has been)."""
-
-    step: int
-    values: Callable[[np.ndarray], np.ndarray] | None  # from observations (points, d) to (runs, points, actions)
-
-    @classmethod
-    def of(cls, step: int, core: Method, current: Released) -> "Event":
-        if current is None:
-            return cls(step, None)
-        return cls(step, lambda points: np.asarray(values_of_runs(core, current, jnp.asarray(points, jnp.float32))))
 
 
 def episode_returns(seen: Seen) -> list[list[float]]:
@@ -63,38 +39,9 @@ def episode_returns(seen: Seen) -> list[list[float]]:
     return rows
 
 
-@contextmanager
-def reporting(steps: int, progress: bool, log: Path | None, covered: bool) -> Iterator[Report]:
-    """Gives the function to call with the step that a training is at, and with what gives all rewards and ends so far.
-
-    A bar moves, and the mean of the last returns is logged, as private where training sees what is `covered`.
-    """
-    writer, tag = None if log is None else _writer(log), "private_reward/return" if covered else "not_private/return"
-    with progress_bar(progress) as shown:
-        task = shown.add_task("Training", total=steps)
-
-        def at(step: int, seen: Callable[[], Seen]) -> None:
-            shown.update(task, completed=step)
-            if writer is not None and (last := [row[-1] for row in episode_returns(seen()) if row]):
-                writer.add_scalar(tag, float(np.mean(last)), step)
-
-        try:
-            yield at
-        finally:
-            if writer is not None:
-                writer.close()
-
-
-def _writer(log: Path) -> "SummaryWriter":
-    try:
-        from tensorboardX import SummaryWriter
-    except ImportError as error:
-        raise MissingExtra.of("paper", "Logs for TensorBoard need tensorboardX") from error
-    log.mkdir(parents=True, mode=0o700, exist_ok=True)  # returns of the true reward are for the operator only
-    return SummaryWriter(str(log))
-
-
 PIECES = 20  # a bar moves so often at the least
+Told = Callable[[int], None]
+"""Hears the step that a training is at."""
 _KEPT_FROM = "jax_persistent_cache_min_compile_time_secs"
 _in_memory: list[float] = []  # what that setting was when each of those who are in `programs_in_memory` came
 _lock = threading.Lock()
@@ -150,15 +97,12 @@ class Training:
     account: Account | None = None
     seeds: int = 1
     simulate: int | None = None
-    every: int | None = None
     progress: bool = False
-    callback: Callable[[Event], bool | None] | None = None
-    log: str | os.PathLike[str] | None = None
     charged: bool = False  # whether noise was paid for
     receipt: Receipt | None = None
 
     def __post_init__(self) -> None:
-        for name in ("steps", "seeds", "simulate", "every"):
+        for name in ("steps", "seeds", "simulate"):
             if getattr(self, name) is not None:
                 setattr(self, name, count(name, getattr(self, name)))
         self.sources = getattr(self.method, "rewards", None)
@@ -180,31 +124,26 @@ class Training:
         elif self.releases and self.account is not None:
             raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
         self.certificate()  # what contradicts itself is refused
-        self._check_surroundings()
-
-    def _check_surroundings(self) -> None:
         if self.method.spends and getattr(jax.config, "jax_enable_x64"):  # noqa: B009
             raise InvalidInput(
                 f"{self.method.name!r} computes in float32, whose rounding its noise covers, but JAX was told to use "
                 'float64: jax.config.update("jax_enable_x64", False) or JAX_ENABLE_X64=0; nothing was drawn or spent.'
             )
-        if self.callback is not None and not callable(self.callback):
-            raise InvalidInput(f"callback must be a function of an Event, or None, not {type(self.callback).__name__}.")
 
     @property
     def releases(self) -> bool:
         return self.method.spends and self.simulate is None
 
     @contextmanager
-    def running(self) -> Iterator[Report]:
-        """What holds while it runs: precision, no program on disk, and who is told."""
-        log, covered = None if self.log is None else Path(self.log), not self.method.uses_true_reward
+    def running(self) -> Iterator[Told]:
+        """What holds while it runs: precision, no program on disk, and a bar that moves."""
         with (
             jax.default_matmul_precision("highest"),  # sensitivities allow for float32's rounding and no more
             programs_in_memory(),
-            reporting(self.steps, self.progress, log, covered) as report,
+            progress_bar(self.progress) as shown,
         ):
-            yield report
+            task = shown.add_task("Training", total=self.steps)
+            yield lambda step: shown.update(task, completed=step)
 
     def certificate(self) -> Certificate:
         if self.method.spends and self.simulate is not None:
@@ -259,35 +198,32 @@ class Training:
         return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
 
     def rewards(self) -> PyTree:
-        """Each run's reward, stacked; None where an environment gives its own."""
-        if self.sources is not None:
-            return stack([as_jax(one) for one in self.sources for _ in range(self.seeds)])
-        if self.reward is None and not isinstance(self.world, World):
-            return None
-        reward = as_jax(self.world if self.reward is None else self.reward)
-        if isinstance(reward, JaxFunction):  # the data that it holds are arguments of the program, not in it
-            reward = LiftedReward(reward, jnp.asarray(self.spaces.box.low, jnp.float32))
-        return stack([reward] * self.members)
+        """Each run's reward, stacked; None where an environment gives its own.
 
-    def probe(self, rewards: PyTree) -> None:
-        """Refuses rewards that are not finite at some public states."""
+        Refused are those that are not finite at some public states.
+        """
+        if self.sources is not None:
+            rewards = stack([as_jax(one) for one in self.sources for _ in range(self.seeds)])
+        elif self.reward is not None or isinstance(self.world, World):
+            rewards = stack([as_jax(self.world if self.reward is None else self.reward)] * self.members)
+        else:
+            return None
         states = jnp.asarray(some_states(self.spaces.box), jnp.float32)
         single = as_single if self.method.spends else jnp.asarray
         one = jax.vmap(lambda reward, state: single(reward(state, jnp.array(0), state)), in_axes=(None, 0))
         values = np.asarray(jax.vmap(one, in_axes=(0, None), axis_size=self.members)(rewards, states))
         if not np.isfinite(values).all():
             raise InvalidInput("reward must be finite everywhere; nothing was drawn or spent.")
+        return rewards
 
     def keys(self) -> Array:
         return jax.random.split(jax.random.key(self.seed), self.members)
 
     def piece(self) -> int:
-        """How many steps go by between two looks: equal pieces where it can be, for each length is compiled."""
-        if self.every is not None:
-            return min(self.every, self.steps)
-        if self.progress or self.callback is not None or self.log is not None:
-            return next(n for n in range(-(-self.steps // PIECES), self.steps + 1) if self.steps % n == 0)
-        return self.steps
+        """How many steps go by before the bar moves: equal pieces, for each length is compiled."""
+        if not self.progress:
+            return self.steps
+        return next(n for n in range(-(-self.steps // PIECES), self.steps + 1) if self.steps % n == 0)
 
 
 def _stream(seed: int, draw: int) -> int:

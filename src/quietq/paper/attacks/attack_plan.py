@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,12 +39,11 @@ def plan_audit(
     seed: int = 0,
     options: Mapping[str, Any],
     hyper: Mapping[str, Any],
-    folder: Path | None = None,
 ) -> Audit:
     """The audit of a method by its name, with everything refused that can be before it runs.
 
     `options` are those of the attack and of the private reward that were extra (`world`, `radius`, `noise`, `pieces`,
-    `move`, `view` and so on), `hyper` the method's hyper-parameters. Trainings are kept in `folder`.
+    `move`, `view` and so on), `hyper` the method's hyper-parameters.
     """
     check_confidence(confidence)
     common: dict[str, Any] = {"seed": count("seed", seed, 0), "confidence": confidence}
@@ -53,7 +51,7 @@ def plan_audit(
         return partial(audit_evaluation, people, budget, runs, **common)
     kind, world = METHODS[method], find_world(options.get("world", "walk"))
     relation = SupBall(options["radius"]) if "radius" in options else world.relation(people)
-    train = partial(_plan_training, world=world, runs=runs, options=options, folder=folder, common=common)
+    train = partial(_plan_training, world=world, runs=runs, options=options, common=common)
     if not issubclass(kind, RewardLearner):
         promise = {"relation": relation, "budget": budget} if issubclass(kind, InLoopMethod) else {}
         return train(build_method(method, hyper, **promise))
@@ -80,7 +78,6 @@ def _plan_training(
     world: World,
     runs: int,
     options: Mapping[str, Any],
-    folder: Path | None,
     common: Mapping[str, Any],
     private: Privatising | None = None,
 ) -> Audit:
@@ -90,7 +87,7 @@ def _plan_training(
     queries = options.get("queries", 9 if seen == "every" else 65)
     view = View(seen, queries, options.get("moments", 10))
     extra = {name: options[name] for name in ("move", "score", "public_walk", "steps") if name in options}
-    return partial(audit_training, method, world, runs, view=view, folder=folder, private=private, **extra, **common)
+    return partial(audit_training, method, world, runs, view=view, private=private, **extra, **common)
 
 
 def _refuse_unused(method: str, relation: Relation, options: Mapping[str, Any]) -> None:
@@ -113,11 +110,11 @@ WORTH: dict[str, tuple[int, View, ScoreKind]] = {
 of them, and the score. A shift shows in the mean of all values, but for `input`, whose values are shrunken."""
 
 
-def plan_trainings(runs: int, budget: Budget, people: int, folder: Path | None) -> Iterator[PlannedAudit]:
+def plan_trainings(runs: int, budget: Budget, people: int) -> Iterator[PlannedAudit]:
     """All audits of `quietq paper audit all`, for the walk."""
     relation = WALK.relation(people)
     for sigma in (0.32, 0.74):
-        train = partial(audit_training, Published.code(sigma), WALK, runs, folder=folder)
+        train = partial(audit_training, Published.code(sigma), WALK, runs)
         yield PlannedAudit(f"published, sigma {sigma:g}", train)
     rough = SupBall(relation.radius)
     observed = observed_mechanism(WALK, rough, budget)
@@ -125,10 +122,10 @@ def plan_trainings(runs: int, budget: Budget, people: int, folder: Path | None) 
     for name, kind in noising_methods().items():
         times, view, score = WORTH.get(name, (1, EVERY, "mean"))
         method = kind(relation=relation, budget=budget)
-        train = partial(audit_training, method, WALK, times * runs, view=view, score=score, folder=folder)
+        train = partial(audit_training, method, WALK, times * runs, view=view, score=score)
         yield PlannedAudit(name, train)
     bumpy = METHODS["input"](relation=relation, budget=budget)  # pyright: ignore[reportCallIssue]
-    train = partial(audit_training, bumpy, WALK, 4 * runs, move="bumps", view=EVERY, folder=folder)
+    train = partial(audit_training, bumpy, WALK, 4 * runs, move="bumps", view=EVERY)
     yield PlannedAudit("input, bumps", train)
     yield PlannedAudit("evaluation", partial(audit_evaluation, 60, budget, runs))
 

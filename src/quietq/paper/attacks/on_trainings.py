@@ -1,18 +1,14 @@
 """The audit of a method that is trained: thousands of complete runs under r and r', a score, and what it tells.
 
-All runs are one compiled program, and are kept on disk as they come. Each batch is half r and half r', with keys and
-noise of its own, all from one seed: simulation, on which no release rests. What is seen of a batch is written to a file
-before the next begins, so a stopped audit goes on where it was.
+All runs are one compiled program. Each batch is half r and half r', with keys and noise of its own, all from one
+seed: simulation, on which no release rests.
 """
 
 import hashlib
 import json
-import os
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 import equinox as eqx
@@ -25,7 +21,7 @@ from quietq.audit.bounds import MOST_RUNS
 from quietq.audit.distinguisher import LEARNED_SHARE, Seen, learn
 from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
-from quietq.audit.neighbours import MOVES, Pair, neighbours
+from quietq.audit.neighbours import Pair, neighbours
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.mechanism import Mechanism, Task
 from quietq.mechanisms.privatise import choose
@@ -39,7 +35,6 @@ from quietq.paper.agents.trainer import spaces_of
 from quietq.privacy import Budget, InvalidInput, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import count, one_of
 from quietq.released import PrivateFunction
-from quietq.version import hash_of_code
 from quietq.worlds import World
 
 
@@ -58,10 +53,6 @@ class PairReward(JaxReward):
 
 
 BATCH = 64  # runs side by side, half of them under r'
-
-
-CODE = ("privacy", "noise", "feedback", "released", "mechanisms", "worlds", "audit/neighbours.py", "paper")
-"""What results can depend on: rooms, and files."""
 Sight = Literal["final", "policy", "every"]  # what the adversary sees of a training
 MOST_STATES = 100_000
 
@@ -107,63 +98,6 @@ class View:
         return np.where(np.isfinite(values), values, 0.0).reshape(len(values), -1).astype(np.float32)
 
 
-def cache_folder() -> Path | None:
-    """The folder in which what audits and the paper's experiments found is kept, made if need be.
-
-    It is QUIETQ_CACHE, or else the user's cache folder. None keeps nothing: QUIETQ_CACHE is empty, or the folder cannot
-    be written to.
-    """
-    place = os.environ.get("QUIETQ_CACHE")
-    if place == "":
-        return None
-    try:
-        usual = os.environ.get("XDG_CACHE_HOME")
-        folder = Path(place) if place else (Path(usual) if usual else Path.home() / ".cache") / "quietq"
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except (OSError, RuntimeError):  # Path.home raises the second for a user whom the system does not know
-        pass
-    if place:
-        warnings.warn(
-            f"QUIETQ_CACHE must name a folder that can be written to, or be empty, not {place!r}: nothing is kept.",
-            stacklevel=2,
-        )
-    return None
-
-
-class Store:
-    """A folder of numbered arrays, named by a hash of the configuration and of the code; None keeps nothing."""
-
-    def __init__(self, folder: Path | None, configuration: object) -> None:
-        text = json.dumps([configuration, hash_of_code(CODE)], sort_keys=True).encode()
-        self.name = hashlib.sha256(text).hexdigest()[:24]
-        self.folder = None if folder is None else folder / self.name
-        self._configuration = configuration
-
-    def get(self, number: int) -> np.ndarray | None:
-        """The array of this number; None if it is not there, or was not written to its end."""
-        if self.folder is None:
-            return None
-        try:
-            return np.load(self.folder / f"{number:05}.npy", allow_pickle=False)
-        except (OSError, ValueError, EOFError):
-            return None
-
-    def put(self, number: int, array: np.ndarray) -> None:
-        """Keeps it, whole or not at all."""
-        if self.folder is None:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        note = self.folder / "configuration.json"
-        if not note.exists():
-            note.write_text(json.dumps(self._configuration, indent=1, sort_keys=True))
-        temporary = self.folder / f".{number:05}.{os.getpid()}.part"
-        with temporary.open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-        os.replace(temporary, self.folder / f"{number:05}.npy")
-
-
 @dataclass(frozen=True)
 class Privatising:
     """How a reward is made private before anything is trained on it."""
@@ -196,13 +130,6 @@ class Trainings:
     """Whether the adversary knows the randomness of the walk and of the learner: then it is the same in all runs, and
     only the noise differs. Certificates hold against them too, for states are public."""
 
-    @property
-    def known(self) -> bool:
-        """Whether all that the outcome depends on is in this package and in `describe`, so that it can be kept."""
-        parts = (type(self.method), type(self.pair.world), MOVES[self.pair.move])
-        ours = all(part.__module__.startswith("quietq.") for part in parts)
-        return ours and isinstance(getattr(self.method, "optimiser", ""), str)
-
     def describe(self) -> dict[str, object]:
         """All that the outcome depends on, in JSON."""
         kind = type(self.method)  # a subclass may go by the same name
@@ -219,21 +146,12 @@ class Trainings:
             "public_walk": self.public_walk,
         }
 
-    def kept(self, runs: int, folder: Path) -> bool:
-        """Whether so many runs a world are in the audits' folder, so that they need not be trained."""
-        store = Store(folder, self.describe())
-        return all(store.get(number) is not None for number in range(-(-2 * runs // BATCH)))
-
-    def run(self, runs: int, store: Store, progress: Callable[[int, int], None] | None = None) -> Seen:
+    def run(self, runs: int, progress: Callable[[int, int], None] | None = None) -> Seen:
         """What is seen of so many runs a world; `progress` hears how many batches of how many are there."""
         batches = -(-2 * runs // BATCH)
         found = []
         for number in range(batches):
-            seen = store.get(number)
-            if seen is None or seen.ndim != 3 or seen.shape[:2] != (2, BATCH // 2) or not np.isfinite(seen).all():
-                seen = self._batch(number)
-                store.put(number, seen)
-            found.append(seen)
+            found.append(self._batch(number))
             if progress is not None:
                 progress(number + 1, batches)
         both = np.stack(found)  # batch, world, run, number
@@ -292,7 +210,6 @@ def audit_training(
     steps: int = 5000,
     seed: int = 0,
     confidence: float = 0.95,
-    folder: Path | None = None,
     private: Privatising | None = None,
     public_walk: bool | None = None,
     progress: Progress | None = None,
@@ -303,8 +220,7 @@ def audit_training(
     With a `public_walk`, only the noise differs between runs, which is what certificates are about and so the default
     for methods that have one; else the adversary does not know how the walk went.
 
-    Methods that learn from a private reward need to know how it is made `private`. Results are kept in `folder`, batch
-    by batch, if one is given.
+    Methods that learn from a private reward need to know how it is made `private`.
     """
     began, view = time.monotonic(), View() if view is None else view
     relation = relation_of(method) if private is None else private.relation
@@ -320,8 +236,7 @@ def audit_training(
     else:
         promise = Promise.of_mechanism(private.mechanism(world))
     trainings = Trainings(method, pair, view, steps, count("seed", seed, 0), private, public_walk)
-    store = Store(folder if trainings.known else None, trainings.describe())
-    seen = trainings.run(runs, store, progress)
+    seen = trainings.run(runs, progress)
     taught, judged = seen.split(learned_on)
     if score == "learned":
         weights, expected = learn(taught)
