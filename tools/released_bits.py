@@ -59,7 +59,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.worlds", "WALK find_world look_ahead mean_return plan_on_grid walk_reward"),
     ("quietq.paper.observed", "observe"),
     ("quietq.online",
-     "Elimination Episodes LinUCB Linear LinearTree LocalUCB Thompson TreeUCB UCB resume save"),
+     "Elimination Episodes Linear LocalUCB TreeUCB resume save"),
     ("quietq.online.ucb", "keeps"),
     ("quietq.paper.agents.reward_learner", "ReleasedValues"),
     ("quietq.audit", "Visit attack_person audit_bandit audit_mechanism audit_reward frozen_bandit frozen_people "
@@ -929,10 +929,6 @@ BANDITS: dict[str, Callable[..., Any]] = {
     "TreeUCB": lambda **more: qq.TreeUCB(3, qq.Budget(1.0, 0.0), arrivals=1000, **more),
     "LocalUCB": lambda **more: qq.LocalUCB(3, qq.Budget(1.0, 0.0), **more),
     "Linear": lambda **more: qq.Linear(3, qq.Budget(1.0, 1e-5), dimension=2, arrivals=500, **more),
-    "LinearTree": lambda **more: qq.LinearTree(3, qq.Budget(1.0, 1e-5), dimension=2, arrivals=500, **more),
-    "UCB": lambda **more: qq.UCB(3, **more),
-    "Thompson": lambda **more: qq.Thompson(3, **more),
-    "LinUCB": lambda **more: qq.LinUCB(3, dimension=2, **more),
 }
 """Each with its answers noised by a seed, and by the operating system's generator if it promises anything."""
 
