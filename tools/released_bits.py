@@ -62,7 +62,7 @@ PLACES: tuple[tuple[str, str], ...] = (
      "Elimination Episodes Linear LocalUCB TreeUCB resume save"),
     ("quietq.online.ucb", "keeps"),
     ("quietq.paper.agents.reward_learner", "ReleasedValues"),
-    ("quietq.audit", "Visit attack_person audit_bandit audit_mechanism audit_reward frozen_bandit frozen_people "
+    ("quietq.audit", "Visit attack_person audit_bandit audit_mechanism audit_reward frozen_bandit "
                      "frozen_release all_but_two worst_rows"),
     ("quietq.paper.attacks", "audit_evaluation audit_training frozen_sensitivity reconstruct"),
     ("quietq.paper.agents.method", "EnvironmentSpaces"),
@@ -1021,7 +1021,7 @@ def audited_person() -> Any:
 def frozen() -> Any:
     tried = [qq.frozen_release(qq.choose(noise, qq.Task(fifty(), budget(), pieces=pieces)))
              for noise, pieces in (("knots", 4), ("k-norm", 4))]  # fmt: skip
-    return [*map(moved, tried), moved(qq.frozen_people(budget(), people=20, levels=4))]
+    return [*map(moved, tried)]
 
 
 @case("audit/frozen step")

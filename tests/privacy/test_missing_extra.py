@@ -65,9 +65,6 @@ sys.modules["ray"] = types.ModuleType("ray")
 ask(importlib.import_module, "quietq.feedback.ray_engine")
 from quietq.paper.agents import Agent, NoNoise
 ask(lambda: Agent("quietq/Walk-v0", NoNoise()).learn(200, log=Path("nothing")))
-from quietq.audit.frozen_release import frozen_people
-block("polars")
-ask(frozen_people, qq.Budget(0.9, 1e-4))
 """
 
 
