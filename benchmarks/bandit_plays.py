@@ -15,7 +15,8 @@ import numpy as np
 from jax import lax
 from scipy import special
 
-from quietq.online import Elimination, Episodes, Linear, LinearTree, LinUCB
+from benchmarks.open_bandits import LinUCB
+from quietq.online import Elimination, Episodes, Linear
 from quietq.online.linear import confidence, numbers_of
 from quietq.online.policy import UNITS
 from quietq.online.running_sums import Factors, spreads
@@ -199,24 +200,11 @@ BATCH = 32
 """Answers that a linear policy learns at once."""
 
 
-class _TreeNoise:
-    """Of a binary counter of batches."""
-
-    def __init__(self, policy: Any, shape: tuple[int, int], generator: np.random.Generator) -> None:
-        self.nodes, self.generator = np.zeros((policy.arrivals.bit_length() + 1, *shape)), generator
-
-    def move(self, batches: int) -> tuple[np.ndarray, float]:
-        level = (batches & -batches).bit_length() - 1
-        self.nodes[:level] = 0
-        self.nodes[level] = self.generator.standard_normal(self.nodes.shape[1:])
-        return self.nodes.sum(axis=0), float(batches.bit_count())
-
-
 class _FactorNoise:
     """Of decoding: buffers and the running sum, by a matrix whose powers are known."""
 
-    def __init__(self, policy: Any, shape: tuple[int, int], generator: np.random.Generator) -> None:
-        way = Factors(policy.arrivals, 1, 1.0)
+    def __init__(self, arrivals: int, shape: tuple[int, int], generator: np.random.Generator) -> None:
+        way = Factors(arrivals, 1, 1.0)
         scales, decays = np.array(way.scales), np.array(way.decays)
         n = len(scales) + 1
         one = np.block([[np.diag(decays) - scales, np.zeros((n - 1, 1))], [-scales, np.ones((1, 1))]])
@@ -232,39 +220,29 @@ class _FactorNoise:
         return self.state[..., -1], float(self.spread(batches * BATCH))
 
 
-class _NoNoise:
-    def __init__(self, policy: Any, shape: tuple[int, int], generator: np.random.Generator) -> None:
-        self.nothing = np.zeros(shape)
-
-    def move(self, batches: int) -> tuple[np.ndarray, float]:
-        return self.nothing, 0.0
-
-
-_NOISE: dict[type, Any] = {Linear: _FactorNoise, LinearTree: _TreeNoise, LinUCB: _NoNoise}
-
-
 def directions(generator: np.random.Generator, shape: tuple[int, ...], d: int) -> np.ndarray:
     """Unit vectors."""
     drawn = generator.standard_normal((*shape, d))
     return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
 
 
-def play_linear(policy: Any, arrivals: int, runs: int, seed: int) -> np.ndarray:
+def play_linear(policy: Linear | LinUCB, arrivals: int, runs: int, seed: int) -> np.ndarray:
     """The regret of each run.
 
-    Noisy sums are looked at after each batch only. In between the noise moves as it would step by step: a tree's nodes
-    below a batch are never looked at, and that of a Toeplitz matrix, a linear recursion, goes a batch at once. The law
-    is that of the policies, fed in such batches.
+    Noisy sums are looked at after each batch only. In between the noise moves as it would step by step: that of a
+    Toeplitz matrix, a linear recursion, goes a batch at once. The law is that of the policies, fed in such batches.
     """
     d, arms, generator = policy.dimension, policy.arms, np.random.default_rng(seed)
     theta = directions(generator, (runs,), d) / 2
-    noise = _NOISE[type(policy)](policy, (runs, numbers_of(d)), generator)
-    sigma = 0.0 if type(policy) is LinUCB else policy.law.sigma
+    sigma, wrong, noise = 0.0, 0.05, None
+    if isinstance(policy, Linear):
+        sigma, wrong = policy.law.sigma, 1 / arrivals
+        noise = _FactorNoise(arrivals, (runs, numbers_of(d)), generator)
     gram, moment, regret = np.zeros((runs, d, d)), np.zeros((runs, d)), np.zeros(runs)
     pairs, each = np.triu_indices(d, 1), np.ix_(np.arange(runs), np.arange(BATCH))
-    off, variance = noise.nothing if sigma == 0 else np.zeros((runs, numbers_of(d))), 0.0
+    off, variance = np.zeros((runs, numbers_of(d))), 0.0
     for batch in range(arrivals // BATCH):
-        shift, theirs = confidence(d, batch * BATCH, sigma * np.sqrt(variance), policy._wrong, policy.weights)
+        shift, theirs = confidence(d, batch * BATCH, sigma * np.sqrt(variance), wrong, policy.weights)
         noisy = gram + shift * np.eye(d)
         noisy[:, range(d), range(d)] += sigma * off[:, :d]
         noisy[:, pairs[0], pairs[1]] += sigma * off[:, d:-d] / np.sqrt(2)
@@ -283,5 +261,6 @@ def play_linear(policy: Any, arrivals: int, runs: int, seed: int) -> np.ndarray:
         y = (generator.random((runs, BATCH)) < 0.5 + value) - 0.5
         gram += chosen.transpose(0, 2, 1) @ chosen
         moment += np.einsum("rbi,rb->ri", chosen, y)
-        off, variance = noise.move(batch + 1)
+        if noise is not None:
+            off, variance = noise.move(batch + 1)
     return regret

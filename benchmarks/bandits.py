@@ -27,11 +27,12 @@ import numpy as np
 import quietq as qq
 from benchmarks import bandit_plays
 from benchmarks.bandit_plays import ARMS, LINEAR_ARMS, arms_of, in_blocks, play_linear, thompson
+from benchmarks.open_bandits import UCB, LinUCB
 from benchmarks.page import grid
 from benchmarks.real_data import MODES, travellers
 from benchmarks.study import ROOT, Case, Entry, Label, Numbers, Results, Study, Table, own_files
 from quietq.cli.report.look import new_figure, save
-from quietq.online import UCB, Elimination, Episodes, Linear, LinearTree, LinUCB
+from quietq.online import Elimination, Episodes, Linear
 from quietq.privacy.limits import guess_right, of_hundred
 
 RUNS, LINEAR_RUNS, TRAVELLERS_RUNS = 100, 40, 5
@@ -42,12 +43,12 @@ ARRIVALS, LINEAR_ARRIVALS = 10**6, 10**5
 DELTA = 1e-7
 LINEAR = qq.Budget(1.0, 1e-6)
 OPEN = "none"
-KINDS: dict[str, type[LinUCB]] = {"linear, factors": Linear, "linear, tree": LinearTree, "LinUCB": LinUCB}
+LINEAR_POLICIES = ("linear, factors", "LinUCB")
 UCB_EXPLORATION = 0.3
 LOCAL_EXPLORATION = {0.005: 0.4, 0.02: 0.3, 0.1: 0.3, 0.25: 0.4, 1.0: 0.4}
 TREE = {"sampling": 0.1, "noise": 0.7}
 LINUCB_WIDTH = 0.2
-MADE_OF = (ROOT / "src" / "quietq" / "online", *own_files("bandit_plays", "bandits"))
+MADE_OF = (ROOT / "src" / "quietq" / "online", *own_files("bandit_plays", "bandits", "open_bandits"))
 
 
 def _right(epsilon: float, delta: float) -> str:
@@ -130,17 +131,17 @@ def _linear() -> list[Case]:
         )
         for d in (5, 10)
         for told, width in (("", None), (", width 1", 1.0))
-        for policy in KINDS
+        for policy in LINEAR_POLICIES
     ]
 
 
 def _linear_runs(policy: str, d: int, width: float | None, seed: int) -> np.ndarray:
-    given: dict[str, Any] = {"dimension": d} if width is None else {"dimension": d, "width": width}
     if policy == "LinUCB":
-        given = {"width": LINUCB_WIDTH} | given
+        made: Linear | LinUCB = LinUCB(LINEAR_ARMS, d, LINUCB_WIDTH if width is None else width)
     else:
-        given |= {"budget": LINEAR, "arrivals": LINEAR_ARRIVALS, "simulate": seed}
-    return play_linear(KINDS[policy](LINEAR_ARMS, **given), LINEAR_ARRIVALS, LINEAR_RUNS, seed)
+        given: dict[str, Any] = {} if width is None else {"width": width}
+        made = Linear(LINEAR_ARMS, LINEAR, dimension=d, arrivals=LINEAR_ARRIVALS, simulate=seed, **given)
+    return play_linear(made, LINEAR_ARRIVALS, LINEAR_RUNS, seed)
 
 
 def _people() -> list[Case]:
@@ -152,12 +153,11 @@ def _people() -> list[Case]:
         given: dict[str, Any] = {"budget": LINEAR, "dimension": 6, "arrivals": arrivals}
         made: dict[str, tuple[float | str, Callable[[int], Any]]] = {
             "linear, factors": (1.0, lambda seed, g=given: Linear(len(MODES), simulate=seed, **g)),
-            "linear, tree": (1.0, lambda seed, g=given: LinearTree(len(MODES), simulate=seed, **g)),
             "linear, factors, width 1": (
                 1.0,
                 lambda seed, g=given: Linear(len(MODES), simulate=seed, width=1.0, **g),
             ),
-            "LinUCB": (OPEN, lambda seed: LinUCB(len(MODES), dimension=6)),
+            "LinUCB": (OPEN, lambda seed: LinUCB(len(MODES), 6)),
             "episodes": (1.0, lambda seed: Episodes(len(MODES), pure, simulate=seed)),
             "UCB": (OPEN, lambda seed: UCB(len(MODES))),
             "always Swissmetro": (OPEN, lambda seed: _Always()),
@@ -181,7 +181,7 @@ def _share(make: Callable[[int], Any], arrivals: int, draw: int) -> Numbers:
     for run in range(SEED + draw * TRAVELLERS_RUNS, SEED + (draw + 1) * TRAVELLERS_RUNS):
         policy, taken = make(run), 0
         for person in travellers(arrivals, run):
-            arm = policy.choose(person.context if isinstance(policy, LinUCB) else None)
+            arm = policy.choose(person.context if isinstance(policy, Linear | LinUCB) else None)
             policy.learn(person.context, arm, float(arm == person.chosen))
             taken += arm == person.chosen
         shares.append(taken / arrivals)
@@ -254,7 +254,7 @@ def page_tables(entries: list[Entry]) -> dict[str, Table]:
             regret.append([told, f"{policy}, not private", *cells])
     linear: Table = [["features", "policy", "regret at the default width", "regret at width 1"]]
     for d in (5, 10):
-        for policy in KINDS:
+        for policy in LINEAR_POLICIES:
             cells = []
             for told in ("", ", width 1"):
                 epsilon: Label = OPEN if policy == "LinUCB" else 1.0

@@ -59,10 +59,10 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.worlds", "WALK find_world look_ahead mean_return plan_on_grid walk_reward"),
     ("quietq.paper.observed", "observe"),
     ("quietq.online",
-     "Elimination Episodes LinUCB Linear LinearTree LocalUCB Thompson TreeUCB UCB resume save"),
+     "Elimination Episodes Linear LocalUCB TreeUCB resume save"),
     ("quietq.online.ucb", "keeps"),
     ("quietq.paper.agents.reward_learner", "ReleasedValues"),
-    ("quietq.audit", "Visit attack_person audit_bandit audit_mechanism audit_reward frozen_bandit frozen_people "
+    ("quietq.audit", "Visit attack_person audit_bandit audit_mechanism audit_reward frozen_bandit "
                      "frozen_release all_but_two worst_rows"),
     ("quietq.paper.attacks", "audit_evaluation audit_training frozen_sensitivity reconstruct"),
     ("quietq.paper.agents.method", "EnvironmentSpaces"),
@@ -929,10 +929,6 @@ BANDITS: dict[str, Callable[..., Any]] = {
     "TreeUCB": lambda **more: qq.TreeUCB(3, qq.Budget(1.0, 0.0), arrivals=1000, **more),
     "LocalUCB": lambda **more: qq.LocalUCB(3, qq.Budget(1.0, 0.0), **more),
     "Linear": lambda **more: qq.Linear(3, qq.Budget(1.0, 1e-5), dimension=2, arrivals=500, **more),
-    "LinearTree": lambda **more: qq.LinearTree(3, qq.Budget(1.0, 1e-5), dimension=2, arrivals=500, **more),
-    "UCB": lambda **more: qq.UCB(3, **more),
-    "Thompson": lambda **more: qq.Thompson(3, **more),
-    "LinUCB": lambda **more: qq.LinUCB(3, dimension=2, **more),
 }
 """Each with its answers noised by a seed, and by the operating system's generator if it promises anything."""
 
@@ -1025,7 +1021,7 @@ def audited_person() -> Any:
 def frozen() -> Any:
     tried = [qq.frozen_release(qq.choose(noise, qq.Task(fifty(), budget(), pieces=pieces)))
              for noise, pieces in (("knots", 4), ("k-norm", 4))]  # fmt: skip
-    return [*map(moved, tried), moved(qq.frozen_people(budget(), people=20, levels=4))]
+    return [*map(moved, tried)]
 
 
 @case("audit/frozen step")

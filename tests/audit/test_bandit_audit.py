@@ -11,7 +11,7 @@ from quietq import Budget, InvalidInput
 from quietq.audit import Visit, audit_bandit, frozen_bandit
 from quietq.audit.bandits import play
 from quietq.noise.entropy import SeededEntropy
-from quietq.online import Elimination, Episodes, Linear, LinearTree, TreeUCB
+from quietq.online import Elimination, Episodes, Linear, TreeUCB
 from quietq.online.elimination import Epoch
 from quietq.privacy.norms import TreeOfAnswers
 
@@ -90,10 +90,6 @@ class ReusingLinear(SameNoise, Linear):
     pass
 
 
-class ReusingLinearTree(SameNoise, LinearTree):
-    pass
-
-
 class Moved(Episodes):
     """Ends an episode when it has seen enough of what it likes."""
 
@@ -110,12 +106,6 @@ class HalfTheLevels(TreeUCB):
     @cached_property
     def sensitivity(self) -> float:
         return self.levels // 2
-
-
-class HalfTheLinearLevels(LinearTree):
-    @cached_property
-    def sensitivity(self) -> float:
-        return super().sensitivity / np.sqrt(2)
 
 
 class HalfTheColumn(Linear):
@@ -151,14 +141,13 @@ def test_elimination_uses_an_answer_once() -> None:
     assert movement.share == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", [Linear, LinearTree])
-def test_one_person_moves_running_sums_by_no_more_than_stated(kind: Any) -> None:
+def linear(seed: int) -> Linear:
+    return Linear(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed)
+
+
+def test_one_person_moves_running_sums_by_no_more_than_stated() -> None:
     before, after = in_features(64)
-
-    def make(seed: int) -> Any:
-        return kind(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed)
-
-    movement = frozen_bandit(make, before, after)
+    movement = frozen_bandit(linear, before, after)
     assert not movement.exceeds
     # |zz'|^2 without the square of y, at a right angle: 2 (1 + 1/2) of the 2 (5/4)^2 that are stated
     assert movement.share == pytest.approx(np.sqrt(3 / 3.125), rel=2e-3)
@@ -178,18 +167,16 @@ def test_what_is_noised_more_often_than_stated_is_found(make: Any) -> None:
     assert frozen_bandit(make, *streams()).exceeds
 
 
-@pytest.mark.parametrize("kind", [HalfTheLinearLevels, HalfTheColumn])
-def test_half_the_noise_of_running_sums_is_found(kind: Any) -> None:
-    make = lambda seed: kind(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed)  # noqa: E731
+def test_half_the_noise_of_running_sums_is_found() -> None:
+    make = lambda seed: HalfTheColumn(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed)  # noqa: E731
     assert frozen_bandit(make, *in_features(64)).exceeds
 
 
-@pytest.mark.parametrize("kind", [Linear, LinearTree])
 @pytest.mark.parametrize("of", ["context", "answers"])
-def test_a_context_or_an_answer_alone_moves_less(kind: Any, of: str) -> None:
+def test_a_context_or_an_answer_alone_moves_less(of: str) -> None:
     before, after = in_features(64)
     alone = replaced(before, 0, before[0]._replace(**{of: getattr(after[0], of)}))
-    movement = frozen_bandit(lambda seed: kind(2, GAUSSIAN, dimension=3, arrivals=64, simulate=seed), before, alone)
+    movement = frozen_bandit(linear, before, alone)
     assert not movement.exceeds
     # the context turns: 2 of xx' and 1 of sqrt(2) xy; the answer alone: sqrt(2) times 1
     squares = {"context": 2 + 1, "answers": 2}[of]
@@ -219,8 +206,8 @@ NAMED: dict[str, tuple[Any, Any]] = {
         lambda seed, **more: Linear(2, GAUSSIAN, dimension=3, arrivals=64, weights=1e3, simulate=seed, **more),
         ("no context", [[0, 1.0, 0]] * 2),
     ),
-    "linear tree": (
-        lambda seed, **more: LinearTree(2, GAUSSIAN, dimension=3, arrivals=64, weights=1e3, simulate=seed, **more),
+    "factors, one without a context": (
+        lambda seed, **more: Linear(2, GAUSSIAN, dimension=3, arrivals=64, weights=1e3, simulate=seed, **more),
         ([[1.0, 0, 0]] * 2, None),
     ),
 }  # fmt: skip
@@ -314,10 +301,6 @@ REUSING: dict[str, tuple[Any, Any, int, int]] = {
     "tree": (lambda seed: ReusingTree(2, SMALL, arrivals=4, simulate=seed), streams, 4, 2),
     "factors": (
         lambda seed: ReusingLinear(2, LINEAR, dimension=3, arrivals=4, simulate=seed, weights=1e3),
-        lambda: in_features(4), 4, 27,
-    ),
-    "linear tree": (
-        lambda seed: ReusingLinearTree(2, LINEAR, dimension=3, arrivals=4, simulate=seed, weights=1e3),
         lambda: in_features(4), 4, 27,
     ),
 }  # fmt: skip

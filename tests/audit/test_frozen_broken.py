@@ -1,9 +1,11 @@
 """The frozen-noise check catches copies of every certified method with too little noise."""
 
 import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from broken_copies import altered, halve_draws, swap_draws
 from frozen_cases import BALL, BUDGET, PROMISE, SPACES, SUP, WEIGHTS
@@ -11,7 +13,9 @@ from test_best_test import TwoLooks
 
 from quietq import Budget, people
 from quietq.audit.finding import Unprotected
-from quietq.audit.frozen_release import frozen_people, frozen_release
+from quietq.audit.frozen_release import frozen_release
+from quietq.audit.worst_rows import worst_rows
+from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms.mechanism import Mechanism, Task
@@ -132,8 +136,10 @@ def test_a_path_off_its_grid_is_caught() -> None:
 def test_people_who_are_steeper_than_the_noise_is_for_are_caught() -> None:
     """By `release` itself, which does not put noise for one relation on people of another."""
     assert people(50, 0, 0.5, 1) == BALL
+    steeper = partial(Ratings.read, box=(0, 1), low=0, high=0.5, slope=4, people=50)
+    rows = pl.DataFrame({"person": range(48), "state": [0.5] * 48, "rating": [0.2] * 48})
     with pytest.raises(InvalidInput, match="make it for that"):
-        frozen_people(BUDGET, slope=4.0, levels=6, mechanism=coarse_path(Path, levels=6))
+        worst_rows(steeper, rows, BUDGET, mechanism=coarse_path(Path, levels=6))
 
 
 def test_noise_of_another_law_is_caught() -> None:

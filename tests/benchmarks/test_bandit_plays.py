@@ -8,8 +8,9 @@ import pytest
 
 pytest.importorskip("rich")
 from benchmarks import bandit_plays
+from benchmarks.open_bandits import UCB
 from quietq import Budget
-from quietq.online import UCB, Elimination, Episodes, Linear, LinearTree, LocalUCB, Thompson, TreeUCB
+from quietq.online import Elimination, Episodes, Linear, LocalUCB, TreeUCB
 
 MEANS = np.array([0.9, 0.6, 0.3])
 PURE = Budget(4.0, 0.0)
@@ -68,12 +69,27 @@ def test_elimination_costs_as_one_over_epsilon_while_its_last_epoch_is_the_same(
     assert cost[2] > 2 * cost[1]
 
 
+class Thompson:
+    """Thompson sampling with a Beta posterior for each arm, step by step."""
+
+    def __init__(self, arms: int, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+        self.ones, self.answers = np.zeros((2, arms))
+
+    def choose(self) -> int:
+        return int(np.argmax(self.generator.beta(1 + self.ones, 1 + self.answers - self.ones)))
+
+    def learn(self, context: object, arm: int, reward: float) -> None:
+        self.answers[arm] += 1
+        self.ones[arm] += reward
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "played"),
     [
         (lambda seed: UCB(3), lambda: bandit_plays.ucb(MEANS, T, 400, 0)),
-        (lambda seed: Thompson(3, simulate=seed), lambda: bandit_plays.thompson(MEANS, T, 400, 0)),
+        (lambda seed: Thompson(3, seed), lambda: bandit_plays.thompson(MEANS, T, 400, 0)),
         (lambda seed: LocalUCB(3, PURE, simulate=seed), lambda: bandit_plays.local(MEANS, T, 400, 0, 4.0)),
         (
             lambda seed: TreeUCB(3, PURE, arrivals=T, simulate=seed, sampling=1.0, noise=0.5),
@@ -87,12 +103,11 @@ def test_compiled_plays_are_those_of_the_policies(make: Callable[[int], Any], pl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [Linear, LinearTree])
-def test_linear_plays_are_those_of_the_policies_in_batches(kind: Any) -> None:
+def test_linear_plays_are_those_of_the_policies_in_batches() -> None:
     arms, d, batch, arrivals = bandit_plays.LINEAR_ARMS, 3, bandit_plays.BATCH, 320
 
     def make(seed: int) -> Any:
-        return kind(arms, Budget(20.0, 1e-5), dimension=d, arrivals=arrivals, simulate=seed, width=0.3)
+        return Linear(arms, Budget(20.0, 1e-5), dimension=d, arrivals=arrivals, simulate=seed, width=0.3)
 
     generator, regret = np.random.default_rng(4), np.zeros(60)
     for run in range(len(regret)):

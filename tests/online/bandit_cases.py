@@ -5,17 +5,7 @@ from typing import Any
 import numpy as np
 
 from quietq import Budget
-from quietq.online import (
-    UCB,
-    Elimination,
-    Episodes,
-    Linear,
-    LinearTree,
-    LocalUCB,
-    Policy,
-    Thompson,
-    TreeUCB,
-)
+from quietq.online import Elimination, Episodes, Linear, LocalUCB, PrivateBandit, TreeUCB
 
 PURE, GAUSSIAN = Budget(1.0, 0.0), Budget(1.0, 1e-5)
 MAKE: dict[str, Any] = {
@@ -25,13 +15,11 @@ MAKE: dict[str, Any] = {
     "tree": lambda **more: TreeUCB(3, PURE, arrivals=300, **more),
     "local": lambda **more: LocalUCB(3, PURE, **more),
     "linear": lambda **more: Linear(3, GAUSSIAN, dimension=2, arrivals=300, **more),
-    "linear tree": lambda **more: LinearTree(3, GAUSSIAN, dimension=2, arrivals=300, **more),
 }
-OPEN: dict[str, Any] = {"ucb": lambda **more: UCB(3, **more), "thompson": lambda **more: Thompson(3, **more)}
 CONTEXT = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
 
 
-def step(policy: Policy, generator: np.random.Generator) -> int:
+def step(policy: PrivateBandit, generator: np.random.Generator) -> int:
     arm = policy.choose(CONTEXT if policy.contexts else None)
     reward: Any = float(generator.random() < (0.8, 0.5, 0.2)[arm])
     policy.learn(CONTEXT, arm, policy.report(reward) if isinstance(policy, LocalUCB) else reward)

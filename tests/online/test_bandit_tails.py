@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, gamma, laplace, norm
 
 from quietq import Budget
-from quietq.online import Linear, LinearTree
+from quietq.online import Linear
 from quietq.online.elimination import Epoch
 from quietq.online.episodes import index
 from quietq.online.linear import confidence
@@ -72,12 +72,11 @@ def test_sums_of_nodes_are_beyond_their_bound_as_rarely_as_stated(nodes: int) ->
         assert 0 < tail <= 1 / time
 
 
-@pytest.mark.parametrize("kind", [Linear, LinearTree])
-def test_true_values_are_within_the_theorems_widths_at_all_times(kind: type[Linear]) -> None:
+def test_true_values_are_within_the_theorems_widths_at_all_times() -> None:
     """At width 1, with noise that is larger than the data: 1/arrivals of all runs may fail, and none of ten does."""
     generator = np.random.default_rng(8)
     for seed in range(10):
-        policy = kind(2, Budget(2.0, 1e-5), dimension=2, arrivals=128, simulate=seed)
+        policy = Linear(2, Budget(2.0, 1e-5), dimension=2, arrivals=128, simulate=seed)
         true = generator.normal(size=2)
         true /= 2 * np.linalg.norm(true)
         for _ in range(128):

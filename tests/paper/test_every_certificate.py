@@ -33,7 +33,7 @@ from quietq import (
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms import k_norm, knots, path
 from quietq.noise.entropy import Entropy
-from quietq.online import Elimination, Episodes, Linear, LinearTree, LocalUCB, TreeUCB
+from quietq.online import Elimination, Episodes, Linear, LocalUCB, TreeUCB
 from quietq.paper import (
     Agent,
     BandLimited,
@@ -103,7 +103,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "pure local": lambda: LocalUCB(3, BUDGET, named=True).certificate,
     "elimination": lambda: Elimination(3, BUDGET, arrivals=1000).certificate,
     "linear": lambda: Linear(3, BUDGET, dimension=4, arrivals=1000).certificate,
-    "linear tree": lambda: LinearTree(3, BUDGET, dimension=4, arrivals=1000, features=lambda row: row).certificate,
+    "linear, own features": lambda: Linear(3, BUDGET, dimension=4, arrivals=1000, features=lambda row: row).certificate,
 }
 
 

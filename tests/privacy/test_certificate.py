@@ -30,7 +30,6 @@ from quietq.privacy.norms import (
     ProductNorm,
     ShapedIncrements,
     SmoothBound,
-    TreeOfMoments,
     vertices,
 )
 from quietq.privacy.relations import AnyRelation, Arrivals, OnePerson, Trajectories
@@ -440,13 +439,11 @@ def test_no_certificate_takes_long_to_read() -> None:
     knots = AnsweredQuery(ShapedIncrements(tuple(map(tuple, np.eye(8).tolist()))), "gaussian", 1.0, 10.0).to_dict()
     arrivals = Arrivals(arrivals=10**15, contexts=True).to_dict()
     encoded = AnsweredQuery(EncodedMoments((0.5,) * 64, (0.5,) * 64, 1.0), "gaussian", 1e6, 1e9).to_dict()
-    tree = AnsweredQuery(TreeOfMoments(10**15, 1.0), "gaussian", 1e9, 1e12).to_dict()
     bandit = {**GOOD, "method": "bandit/linear-factors", "relation": arrivals, "domain": None}
     crafted = [
         {**ordinary, "queries": [{**mean, "size": 1000.0 + i} for i in range(2000)]},
         {**bandit, "queries": [{**encoded, "size": 1e9 + i} for i in range(2000)]},
         {**bandit, "queries": [encoded]},
-        {**bandit, "queries": [tree]},
         *({**GOOD, "relation": Ball(0.01, 0.01 * ratio).to_dict(), "queries": [knots]} for ratio in (3.9, 5.0, 8.0)),
     ]
 

@@ -40,7 +40,7 @@ from quietq.audit.finding import (
     write_movements as write_movements,
     write_table as write_table,
 )
-from quietq.audit.frozen_release import frozen_people as frozen_people, frozen_release as frozen_release
+from quietq.audit.frozen_release import frozen_release as frozen_release
 from quietq.audit.neighbours import MOVES as MOVES, Pair as Pair, neighbours as neighbours
 from quietq.audit.person import PersonAttack as PersonAttack, attack_person as attack_person
 from quietq.audit.worst_rows import WorstRows as WorstRows, worst_rows as worst_rows

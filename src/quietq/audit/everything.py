@@ -4,19 +4,21 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from quietq.audit.bounds import significance_of
-from quietq.audit.draws import Progress, audit_mechanism, audit_reward
+from quietq.audit.draws import audit_mechanism, audit_reward
 from quietq.audit.finding import Finding, Movement
-from quietq.audit.frozen_release import frozen_people, frozen_release
-from quietq.audit.person import attack_person
+from quietq.audit.frozen_release import frozen_release
 from quietq.audit.worst_rows import WorstRows, worst_rows
 from quietq.feedback.synthetic import Survey, SyntheticPeople
 from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.path import Path
 from quietq.mechanisms.privatise import MECHANISMS, choose
+from quietq.noise import Exponential
+from quietq.noise.box import UNIT
 from quietq.privacy import Budget, InvalidInput
 from quietq.privacy.checks import count, one_of
 from quietq.worlds import WALK
@@ -35,9 +37,6 @@ SURVEYS = {
     "comparisons of segments": Survey("comparisons", 5, 2, segment_rows=2),
 }
 """Kinds of rows that models and worlds are made of, all of which are audited."""
-EXTREME: dict[str, list[tuple[float, float]]] = {"rating": [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0)], "presence": []}
-"""What one person's rows are replaced by, who gives the most everywhere: the least everywhere, or nothing."""
-
 
 class PlannedAudit(NamedTuple):
     """One line of the table of all audits: neighbours told apart by draws, and moved with the noise held fixed."""
@@ -55,27 +54,38 @@ def plan_releases(
     for title, stream in (("gaussian-process", 0), ("gaussian-process, real noise", None)):
         audit = partial(audit_mechanism, budget.mu, max(200_000, runs), delta=budget.delta, seed=stream)
         yield PlannedAudit(title, audit)
-    for name in noises_on_the_walk(people):
-        title, mechanism = f"reward, {name}", choose(name, Task(WALK.relation(people), budget, WALK.box))
+    task = Task(WALK.relation(people), budget, WALK.box)
+    for name in noises_for(replace(task, slope=1.0)):
+        title, mechanism = f"reward, {name}", choose(name, task)
         audit = partial(audit_reward, WALK, mechanism, 4 * runs)
         yield PlannedAudit(title, audit, partial(frozen_release, mechanism, name=title, seed=seed))
-    for kind, instead in EXTREME.items():
-        attack = partial(_attack_somebody, people, instead, budget, runs)
-        yield PlannedAudit(f"reward, one person's {kind}", attack)
-    yield PlannedAudit("reward, one of many people", check=partial(frozen_people, budget, people=people, seed=seed))
+    yield _plan_rows("reward, one of many people", partial(one_of_many, people, budget), runs, seed)
     for kind, noise in models_of_all_kinds():
-        yield _plan_rows(kind, noise, runs, budget, people, seed)
+        search = partial(worst_rows, *all_but_two(kind, people), budget, noise=noise)
+        yield _plan_rows(model_title(kind, noise), search, runs, seed)
 
 
-def _plan_rows(kind: str, noise: str, runs: int, budget: Budget, people: int, seed: int) -> PlannedAudit:
+def _plan_rows(title: str, search: Callable[..., WorstRows], runs: int, seed: int) -> PlannedAudit:
     """The worst rows are searched for once, for the draws and for what moves with the noise held fixed."""
-    title = model_title(kind, noise)
-
-    @cache
-    def found() -> WorstRows:
-        return worst_rows(*all_but_two(kind, people), budget, noise=noise, name=title, seed=seed)
-
+    found = cache(partial(search, name=title, seed=seed))
     return PlannedAudit(title, lambda progress=None: found().audit(runs, progress=progress), lambda: found().movement)
+
+
+def one_of_many(people: int, budget: Budget, **options: Any) -> WorstRows:
+    """One person's ratings of one coordinate, which become a function, in the mean of people that a path hides.
+
+    A path hides sizes and slopes: two people who go to and fro as steeply as they may, close to either end of the
+    range, are nearly as far apart as neighbours can be.
+    """
+    read, rows = Survey("ratings", 5).draw(people - 2, 0, declared=people)
+    relation, levels = read(rows).relation, 6
+    kernel = Exponential(relation.best_beta())
+    path = Path(relation, budget, kernel, relation.rkhs_radius(kernel), UNIT, levels=levels)
+    places = np.linspace(0, 1, 2**levels + 1)
+    tooth = people * relation.lipschitz / 2 / 2**levels * (np.arange(len(places)) % 2)
+    ratings = {"zigzag below the top": 1 - tooth, "zigzag above the bottom": tooth}
+    candidates = {by: list(zip(places, values, strict=True)) for by, values in ratings.items()}
+    return worst_rows(read, rows, budget, mechanism=path, candidates=candidates, tries=8, **options)
 
 
 def check_confidence(confidence: float) -> None:
@@ -84,10 +94,14 @@ def check_confidence(confidence: float) -> None:
     significance_of((1 + confidence) / 2)
 
 
-def noises_on_the_walk(people: int) -> list[str]:
-    """The kinds of noise that can make the walk's reward private."""
-    task = Task(WALK.relation(people), Budget(0.9, 1e-4), WALK.box, slope=1.0)
-    return [name for name, kind in MECHANISMS.items() if kind.takes == task.gives and kind.propose(task)]
+def noises_for(task: Task) -> list[str]:
+    """The kinds of noise that can make such feedback private."""
+    found = []
+    for name, kind in MECHANISMS.items():
+        with suppress(InvalidInput):  # it is not made for this
+            if kind.takes == task.gives and kind.propose(task):
+                found.append(name)
+    return found
 
 
 def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> SyntheticPeople:
@@ -104,44 +118,12 @@ def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> Sy
 
 def models_of_all_kinds() -> list[tuple[str, str]]:
     """Each kind of feedback that gives rows, with each kind of noise that makes a model of them private."""
-    found = []
-    for kind in SURVEYS:
-        read, rows = all_but_two(kind, PEOPLE)
-        task = replace(Task.of(read(rows), Budget(0.9, 1e-4)), asked=True)
-        for name, mechanism in MECHANISMS.items():
-            with suppress(InvalidInput):  # it is not made for these
-                if mechanism.takes == task.gives and mechanism.propose(task):
-                    found.append((kind, name))
-    return found
+    budget = Budget(0.9, 1e-4)
+    crowds = {kind: all_but_two(kind, PEOPLE) for kind in SURVEYS}
+    tasks = {kind: replace(Task.of(read(rows), budget), asked=True) for kind, (read, rows) in crowds.items()}
+    return [(kind, noise) for kind, task in tasks.items() for noise in noises_for(task)]
 
 
 def model_title(kind: str, noise: str) -> str:
     """What tables call a model, or a world, of everybody's rows."""
     return f"{MECHANISMS[noise].releases}, {noise} of {kind}"
-
-
-def _attack_somebody(
-    people: int, instead: list[tuple[float, float]], budget: Budget, runs: int, progress: Progress | None = None
-) -> Finding:
-    """Somebody who likes everything, among people who each like one place."""
-    import polars as pl
-
-    liked = np.linspace(0, 1, people - 1)
-    places = [(i, x, place) for i, place in enumerate(liked) for x in (0.0, 0.5, 1.0)]
-    others = [(f"person {i}", x, 0.5 - abs(x - float(place))) for i, x, place in places]
-    rows = [*others, *(("somebody", x, 0.5) for x in (0.0, 0.5, 1.0))]
-    ratings = pl.DataFrame(rows, schema=["person", "state", "rating"], orient="row")
-    return attack_person(
-        ratings,
-        "somebody",
-        instead,
-        budget,
-        releases=runs,
-        noise="path",
-        box=(0, 1),
-        low=0.0,
-        high=0.5,
-        slope=1.0,
-        people=people,
-        progress=progress,
-    ).finding

@@ -20,18 +20,15 @@ from jaxtyping import Float
 from scipy.special import gammainc
 
 from quietq.audit.finding import Movement, Unprotected
-from quietq.audit.neighbours import Look, Move, add_move, moves, run_search
-from quietq.feedback import Ratings
+from quietq.audit.neighbours import Look, Move, Moves, add_move, moves, run_search
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.laws import Law
 from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.path import Path
 from quietq.mechanisms.release import simulate
-from quietq.noise import Exponential, SeededEntropy
-from quietq.noise.box import UNIT
+from quietq.noise import SeededEntropy
 from quietq.noise.rounding import rounding_step
-from quietq.privacy import Budget, Certificate, Cost, MissingExtra
+from quietq.privacy import Certificate, Cost
 
 Data = Feedback | OwnFunction
 Release = Callable[[Mechanism, Any, int], Any]
@@ -45,20 +42,21 @@ def frozen_release(
 
     >>> from quietq.mechanisms.mechanism import Task
     >>> from quietq.mechanisms.privatise import choose
-    >>> from quietq.privacy import people
+    >>> from quietq.privacy import Budget, people
     >>> move = frozen_release(choose("knots", Task(people(50, 0, 0.5, 1), Budget(0.9, 1e-4), pieces=4)))
     >>> move.exceeds, move.share > 0.999
     (False, True)
     """
-    search = moves(mechanism.relation, Look.of(mechanism), np.random.default_rng(seed))
-    frozen = Frozen(mechanism, release, OwnFunction(add_move(None, next(search)[1], 0.0), mechanism.relation), seed)
 
-    def moved(move: Move) -> float:
-        halves = (OwnFunction(add_move(None, move, part), mechanism.relation) for part in (0.5, -0.5))
-        return frozen.share(*halves)
+    def search() -> Moves:
+        return moves(mechanism.relation, Look.of(mechanism), np.random.default_rng(seed))
 
-    search = moves(mechanism.relation, Look.of(mechanism), np.random.default_rng(seed))
-    share, by, _ = run_search(search, moved)
+    def part_of(move: Move, part: float) -> OwnFunction:
+        return OwnFunction(add_move(None, move, part), mechanism.relation)
+
+    _, first = next(search())
+    frozen = Frozen(mechanism, release, part_of(first, 0.0), seed)
+    share, by, _ = run_search(search(), lambda move: frozen.share(part_of(move, 0.5), part_of(move, -0.5)))
     return frozen.movement(name or f"reward, {mechanism.name}", share, by)
 
 
@@ -132,10 +130,10 @@ class Frozen:
 
     def movement(self, name: str, share: float, by: str) -> Movement:
         """Of one query in its own norm; of several, over what is stated."""
-        stated = self._transcript[0].query.sensitivity if len(self._transcript) == 1 else 1.0
-        one = len(self._transcript) == 1
-        norm = str(self._transcript[0].query.law.norm) if one else "stated"
-        return Movement(name, stated, share * stated, by, norm)
+        if len(self._transcript) > 1:
+            return Movement(name, 1.0, share, by, "stated")
+        query = self._transcript[0].query
+        return Movement(name, query.sensitivity, share * query.sensitivity, by, str(query.law.norm))
 
     def _size_of_noise(self, feedback: Data) -> float:
         """The noise of the release, in units of what its law says: 1, unless there is too little of it."""
@@ -169,75 +167,3 @@ def _size_of_draws(law: Law, shape: tuple[int, ...]) -> float:
     if below > 1 - chance:
         raise Unprotected("The noise is not of the law that its density says: its draws are too long.")
     return (total / freedom) ** (1 / degree) if below < chance else 1.0
-
-
-# One person of many
-
-
-Rows = tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]  # one person's states and ratings
-
-
-def frozen_people(
-    budget: Budget,
-    *,
-    people: int = 50,
-    low: float = 0.0,
-    high: float = 0.5,
-    slope: float = 1.0,
-    levels: int = 6,
-    mechanism: Mechanism | None = None,
-    seed: int = 0,
-) -> Movement:
-    """One person's rows, all of them, replaced by whatever an adversary likes, in the mean of so many people's rewards.
-
-    The rows go all the way: read, held to range and slope, averaged, made private. Nothing is assumed of how a person
-    becomes a function, so rows may contradict each other, leave the range and be any number. `mechanism` is what makes
-    the mean private, by default the path of the people's own relation.
-
-    >>> move = frozen_people(Budget(0.9, 1e-4), people=20, levels=5)
-    >>> round(move.stated, 4), 0.95 < move.share < 1  # 0.5/20 times the root of 5
-    (0.0559, True)
-    """
-    try:
-        import polars
-    except ImportError as error:
-        raise MissingExtra.of("people", "Auditing people's ratings needs Polars") from error
-    rng = np.random.default_rng(seed)
-    others = [(np.full(4, person), rng.random(4), rng.uniform(low, high, 4)) for person in range(1, people)]
-    fixed = [np.concatenate(column) for column in zip(*others, strict=True)]  # whoever they are: the mean is a sum
-
-    def everyone(rows: Rows) -> Ratings:
-        columns = zip((np.zeros(len(rows[0]), np.int64), *rows), fixed, strict=True)
-        data = dict(zip(("person", "state", "rating"), map(np.concatenate, columns), strict=True))
-        frame = polars.DataFrame(data)
-        return Ratings.read(frame, box=(0, 1), low=low, high=high, slope=slope, people=people)
-
-    def search() -> Generator[tuple[str, tuple[Rows, Rows]], float, None]:
-        """Two people near the top and the bottom at full slope; anything; a rating to the other end of the range."""
-        states = np.linspace(0, 1, 2**levels + 1)
-        tooth = slope / 2**levels * (np.arange(len(states)) % 2)
-        first, second = (states, high - tooth), (states, low + tooth)
-        found = yield "zigzags", (first, second)
-        for number in rng.integers(1, 60, 12):
-            one, other = (_anything(rng, int(number), low, high) for _ in range(2))
-            if (distance := (yield "random", (one, other))) > found:
-                found, first, second = distance, one, other
-        for turn in rng.integers(0, len(first[1]), 24):
-            ratings = first[1].copy()
-            ratings[turn] = low + high - ratings[turn]
-            if (distance := (yield "greedy", ((first[0], ratings), second))) > found:
-                found, first = distance, (first[0], ratings)
-
-    nobody = everyone((np.zeros(0), np.zeros(0)))
-    if mechanism is None:
-        kernel = Exponential(nobody.relation.best_beta())
-        mechanism = Path(nobody.relation, budget, kernel, nobody.relation.rkhs_radius(kernel), UNIT, levels=levels)
-    frozen = Frozen(mechanism, simulate, nobody, seed)
-    share, by, _ = run_search(search(), lambda pair: frozen.share(*map(everyone, pair)))
-    return frozen.movement("reward, one of many people", share, by)
-
-
-def _anything(rng: np.random.Generator, number: int, low: float, high: float) -> Rows:
-    states = rng.choice([0.0, 1.0, *rng.random(8)], number)
-    extreme = rng.choice([low, high, low - 1e6, high + 1e6], number)
-    return states, np.where(rng.random(number) < 0.5, extreme, rng.uniform(low, high, number))

@@ -253,15 +253,15 @@ def _section(
 def _(ball: LipschitzBall, look: Look, rng: np.random.Generator) -> Moves:
     if ball.actions != 1:
         raise InvalidInput("Only the LipschitzBall of one reward function can be searched so far.")
-    return _Lines(ball, look).search(rng)
+    return _Lines(ball, look).search()
 
 
 class _Lines:
     """Straight lines between values at most `radius` in size, no steeper than `lipschitz`.
 
-    Zigzags close under the lid; the corners of the body of knots; walks that are always at full slope; the corner that
-    a gradient points to (a linear program, again and again); and corners that are one value away. Lines may bend where
-    the mechanism looks and, if that is at few places, half way between them.
+    Zigzags close under the lid; the corners of the body of knots, of which one is the farthest of all; and from the
+    farthest of these, greedily, corners that are one value away. Lines may bend where the mechanism looks and, if that
+    is at few places, half way between them.
     """
 
     def __init__(self, ball: LipschitzBall, look: Look) -> None:
@@ -272,7 +272,7 @@ class _Lines:
         self._few, self._steps = few, ball.lipschitz * np.diff(self._ends)
         self._best = (0.0, np.zeros(len(self._ends)))
 
-    def search(self, rng: np.random.Generator) -> Moves:
+    def search(self) -> Moves:
         for values in self._zigzags():
             yield from self._attempt("zigzag", values)
         yield from self._attempt("constant", np.full(len(self._ends), self._ball.radius))
@@ -281,12 +281,6 @@ class _Lines:
             return
         if (corner := self._farthest_corner()) is not None:
             yield from self._attempt("corner", np.interp(self._ends, self._places, corner))
-        walks = []
-        for values in (self._walk(rng) for _ in range(12)):
-            found = yield from self._attempt("random", values)
-            walks.append((found, values))
-        for values in self._climb(max(walks, key=lambda walk: walk[0])[1]):
-            yield from self._attempt("gradient", values)
         yield from self._turn_one_by_one()
 
     def _attempt(self, by: str, values: Values) -> Generator[tuple[str, Move], float, float]:
@@ -317,34 +311,6 @@ class _Lines:
             return None
         corners = ball.radius * vertices(ball.lipschitz / pieces / ball.radius, pieces)
         return max(corners, key=lambda values: self._look.length(self._function(values, self._places)))
-
-    def _walk(self, rng: np.random.Generator) -> Values:
-        """Up or down at full slope, piece by piece, held to the ball."""
-        radius = self._ball.radius
-        values = [rng.choice([-1.0, 1.0]) * radius]
-        for step in self._steps * rng.choice([-1.0, 1.0], len(self._steps)):
-            values.append(float(np.clip(values[-1] + step, -radius, radius)))
-        return np.array(values)
-
-    def _climb(self, values: Values) -> Iterator[Values]:
-        """The corner of the ball that the gradient of the squared length points to, then from there (Frank & Wolfe)."""
-        from scipy.optimize import linprog  # slow to import
-
-        radius, number = self._ball.radius, len(self._ends)
-        differences, tiny = np.diff(np.eye(number), axis=0), 1e-3 * radius * np.eye(number)
-        both, steepest = np.concatenate([differences, -differences]), np.tile(self._steps / radius, 2)
-
-        def squared(values: Values) -> float:
-            return self._look.length(self._function(values, self._ends)) ** 2
-
-        for _ in range(8):
-            gradient = np.array([squared(values + e) - squared(values - e) for e in tiny])
-            gradient = gradient / np.abs(gradient).max(initial=1e-300)
-            corner = radius * np.asarray(linprog(-gradient, A_ub=both, b_ub=steepest, bounds=(-1, 1)).x)
-            if np.allclose(corner, values, atol=1e-6 * radius):
-                return
-            values = corner
-            yield values
 
     def _turn_one_by_one(self) -> Moves:
         farthest, values = self._best[0], self._best[1].copy()

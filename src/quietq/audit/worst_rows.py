@@ -1,6 +1,6 @@
-"""One person among many, whose rows are replaced by the worst that a search finds: for models of everybody's rows.
+"""One person among many, whose rows are replaced by the worst that a search finds.
 
-Whatever the kind of feedback and the mechanism, rows go all the way: made up by the schema's fields, which say which
+Whatever the kind of feedback and the mechanism, rows go all the way: drawn by the schema's fields, which say which
 cells an adversary would try, read, cleaned, clipped, averaged, made private. One transcript is drawn and replayed to
 both neighbours, so that all queries are the same, and what is compared is how far apart the two are in each query, in
 its law's own distance, and in all of them together (by the root of the sum of squares, for Gaussian noise) against the
@@ -114,9 +114,11 @@ class RowSearch:
         self._people: list[Person] = []
         self.best: list[RowPair] = []
 
-    def run(self, tries: int) -> None:
+    def run(self, tries: int, candidates: Mapping[str, Rows]) -> None:
         corners = list(dict.fromkeys(row for _ in range(tries) for row in self._opposites()))[: max(tries // 2, 4)]
         self._attempt("nobody", [])
+        for by, rows in candidates.items():
+            self._attempt(by, rows)
         for corner in corners:
             self._attempt("one row", [corner])
         for number in (*self._rng.integers(2, 20, max(tries // 8, 2)), *[1] * (tries // 2)):
@@ -315,6 +317,7 @@ def worst_rows(
     noise: str = "auto",
     mechanism: Mechanism | None = None,
     release: Release = simulate,
+    candidates: Mapping[str, Rows] | None = None,
     name: str | None = None,
     tries: int = 40,
     seed: int = 0,
@@ -323,7 +326,8 @@ def worst_rows(
 
     `source` is what `read` reads: everybody else's rows, of at least two people fewer than are declared, so that there
     is room for somebody who is counted twice. `mechanism` is what makes them private, by default what `privatise` would
-    take. What is found comes from these rows: take people who are made up.
+    take. `candidates` are rows of one person that are tried before all others, by what they are called. What is found
+    comes from these rows: take synthetic people.
 
     >>> import polars
     >>> from functools import partial
@@ -340,7 +344,7 @@ def worst_rows(
         mechanism = choose(noise, Task.of(everybody, budget))
     frozen = Frozen(mechanism, release, everybody, seed)
     search = RowSearch(crowd, frozen, np.random.default_rng(seed))
-    search.run(tries)
+    search.run(tries, candidates or {})
     search.check()
     pairs = search.farthest()
     both = [[crowd.with_rows(person.rows) for person in (pair.one, pair.other)] for pair in pairs]

@@ -1,11 +1,11 @@
-"""Linear bandits with context: LinUCB, and LinUCB on noisy running sums of zz', z = [x; y].
+"""A linear bandit with contexts: LinUCB on noisy running sums of zz', z = [x; y].
 
-Theorem (`LinUCB`; Abbasi-Yadkori, Pal & Szepesvari 2011). Let x be the row of the arm that was shown, |x| <= 1, and
+Theorem (Abbasi-Yadkori, Pal & Szepesvari 2011). Let x be the row of the arm that was shown, |x| <= 1, and
 y = x.w + noise an answer, from -1/2 to 1/2, with |w| <= `weights`. Then the true value of every row lies within
 `confidence` of its estimate, at all times at once, except with probability `wrong`, also if the sums of xx' and xy are
 noisy (docs/theory.md#running-sums).
 
-Theorem (`Linear`; Shariff & Sheffet 2018). The running sums of xx' and xy are those of `running_sums`, and all that
+Theorem (Shariff & Sheffet 2018). The running sums of xx' and xy are those of `running_sums`, and all that
 decides is computed from them and from the context of whoever is there. So what all others are shown is mu-GDP in one
 person's contexts and answers: joint differential privacy. With the widths of `confidence`, regret is of order
 d sqrt(T) + d^(3/4) sqrt(T)/sqrt(mu), up to logarithms (docs/theory.md#running-sums).
@@ -23,8 +23,8 @@ from jaxtyping import Bool, Float
 from quietq.feedback.doubts import FOR_YOU
 from quietq.mechanisms.mechanism import SLACK
 from quietq.noise.feature_maps import FeatureMap, is_data
-from quietq.online.policy import FARTHEST, UNITS, Policy, PrivateBandit, are_counts
-from quietq.online.running_sums import PARTS, Factors, RunningSum, RunningSums, Tree
+from quietq.online.policy import FARTHEST, UNITS, PrivateBandit, are_counts
+from quietq.online.running_sums import PARTS, Factors, RunningSums
 from quietq.privacy import Assumption, Budget, BudgetExhausted, Code, InvalidInput
 from quietq.privacy.checks import ask_code, count, numbers, positive
 from quietq.privacy.norms import AnyNorm, sensitivity
@@ -33,25 +33,85 @@ Features = Callable[[np.ndarray], object]
 """A public map of a row of a context to a row of features: one of quietq's, or one of your own."""
 
 
-@dataclass
-class _State:
-    steps: int
-    total: Float[np.ndarray, " numbers"]
-    bad_contexts: int
+def numbers_of(d: int) -> int:
+    return d * (d + 3) // 2
+
+
+def products(x: Float[np.ndarray, " d"], y: float) -> Float[np.ndarray, " numbers"]:
+    """zz' for z = [x; y] without its last number, each pair of equal numbers as one of sqrt(2) times the size."""
+    first, second = np.triu_indices(len(x), 1)
+    return np.concatenate([x**2, math.sqrt(2) * x[first] * x[second], math.sqrt(2) * y * x])
+
+
+def matrices(total: Float[np.ndarray, " numbers"], d: int) -> tuple[np.ndarray, np.ndarray]:
+    """The matrix of the xx', and the vector of the xy."""
+    gram, pairs = np.diag(total[:d]), np.triu_indices(d, 1)
+    gram[pairs] = gram.T[pairs] = total[d:-d] / math.sqrt(2)
+    return gram, total[-d:] / math.sqrt(2)
+
+
+def may_be_sum(total: Float[np.ndarray, " numbers"], vectors: float, d: int) -> bool:
+    """Whether so many `products`, of rows of length 1 at the most and answers from -1/2 to 1/2, can add up to this."""
+    slack = 1e-6 * vectors  # for rounding
+    if not (np.abs(total) <= vectors + slack).all():
+        return False
+    gram, moment = matrices(total, d)
+    most, least = gram.trace(), np.linalg.eigvalsh(gram)[0]
+    return bool(most <= vectors + slack and least >= -slack and np.linalg.norm(moment) <= vectors / 2 + slack)
+
+
+def confidence(d: int, steps: int, deviation: float, wrong: float, weights: float) -> tuple[float, float]:
+    """What is added to the matrix, and the width of all rows' values, in lengths of a row in its inverse.
+
+    Noise N on the matrix has |N| <= deviation (sqrt(2 d) + u), noise n on the vector |n| <= deviation (sqrt(d) +
+    u)/sqrt(2), each at each time except with probability exp(-u^2/2), twice that for N's two ends.
+    """
+    u = math.sqrt(2 * math.log(6 * max(steps, 1) ** 2 / wrong))  # 3 tails, of all times together pi^2/12 of `wrong`
+    largest = deviation * (math.sqrt(2 * d) + u)
+    least, most = 1 + largest, 1 + 3 * largest  # of the shifted noise's eigenvalues
+    sampling = 0.5 * math.sqrt(2 * math.log(6 / wrong) + d * math.log1p(steps / (d * least)))
+    of_noise = deviation * (math.sqrt(d) + u) / math.sqrt(2) / math.sqrt(least)
+    return 1 + 2 * largest, sampling + math.sqrt(most) * weights + of_noise
+
+
+def _not_pure(name: str, value: Budget) -> Budget:
+    if value.is_pure:
+        raise InvalidInput("A linear policy adds Gaussian noise, so the budget's delta must be above 0.")
+    return value
 
 
 @dataclass(eq=False)
-class LinUCB(Policy):
-    """Least squares on rows of features, raised by their widths; without privacy, to compare with."""
+class Linear(PrivateBandit):
+    """Least squares on rows of features from noisy running sums, raised by their widths.
+
+    >>> from quietq import Budget
+    >>> policy = Linear(2, Budget(1.0, 1e-5), dimension=3, arrivals=1000)
+    >>> context = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    >>> policy.learn(context, policy.choose(context), 1.0)
+    >>> print(policy.certificate.queries[0].norm)
+    the Frobenius norm of encoded sums of zz' with |z| at most 1.11803, by a Toeplitz matrix of ... buffers
+
+    Noise alone puts the value of a row off by so much, once all arrivals were learned from:
+
+    >>> policies = [Linear(2, Budget(1.0, 1e-6), dimension=5, arrivals=n, simulate=0) for n in (2000, 200_000)]
+    >>> [round(policy.expected_error(), 4) for policy in policies]
+    [0.0462, 0.0007]
+    """
 
     fields: ClassVar = {
-        **Policy.fields,
+        **PrivateBandit.fields,
         "dimension": partial(count, most=1000),
         "weights": positive,
         "width": positive,
+        "budget": _not_pure,
     }
-    name: ClassVar[str] = "linucb"
+    name: ClassVar[str] = "linear-factors"
     contexts: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
+    remarks: ClassVar[tuple[str, ...]] = (
+        "Joint differential privacy: what a person is shown follows from their own context, and what all others are "
+        "shown, together, does not give that person away.",
+    )
     _: KW_ONLY
     dimension: int = 0
     """How many features a row has."""
@@ -122,21 +182,17 @@ class LinUCB(Policy):
     @cached_property
     def _solved(self) -> tuple[np.ndarray, np.ndarray, float]:
         """The estimate, the inverse of the matrix and the width of all rows' values."""
-        (total, deviation), d = self._total(), self.dimension
-        gram, moment = matrices(total, d)
-        shift, width = confidence(d, self.state.steps, deviation, self._wrong, self.weights)
+        d, deviation = self.dimension, self.law.sigma * math.sqrt(self._sums.spread(self.state))
+        gram, moment = matrices(self._sums.total(self.state), d)
+        shift, width = confidence(d, self.state.steps, deviation, 1 / self._sums.arrivals, self.weights)
         inverse = np.linalg.inv(gram + shift * np.eye(d))
         return inverse @ moment, inverse, width
-
-    @property
-    def _wrong(self) -> float:
-        return 0.05
 
     def _shown(self, context: object, arm: int) -> Float[np.ndarray, " dimension"] | None:
         rows, usable = self._read_or_zero(context)
         return rows[arm] if usable[arm] else None
 
-    def _note(self, names: list[str], taken: list[tuple[object, int]]) -> None:
+    def _warn_of(self, names: list[str], taken: list[tuple[object, int]]) -> None:
         bad = self.state.bad_contexts + sum(shown is None for shown, _ in taken)
         self._warn_from_a_tenth(
             f"contexts were no finite numbers of shape ({self.arms}, {self.dimension}), nor one row for all arms, and "
@@ -145,114 +201,19 @@ class LinUCB(Policy):
             bad,
             self.state.steps + len(taken),
         )
-        super()._note(names, taken)
+        super()._warn_of(names, taken)
 
     def _take(self, shown: Float[np.ndarray, " dimension"] | None, units: int) -> None:
         if shown is None:
             self.state.bad_contexts += 1
             shown = np.zeros(self.dimension)
-        self._add(np.rint(products(shown, units / UNITS - 0.5) * PARTS))
+        self._sums.add(self.state, np.rint(products(shown, units / UNITS - 0.5) * PARTS), self._noised)
         vars(self).pop("_solved", None)
 
-    def _start(self) -> _State | RunningSums:
-        return _State(0, np.zeros(numbers_of(self.dimension)), 0)
-
-    def _add(self, vector: Float[np.ndarray, " numbers"]) -> None:
-        self.state.steps += 1
-        self.state.total += vector / PARTS
-
-    def _possible(self) -> Iterator[tuple[str, bool]]:
-        yield "steps", are_counts(self.state.steps)
-        yield "bad_contexts", are_counts(self.state.bad_contexts, self.state.steps)
-        yield from self._possible_sums()
-        yield from super()._possible()
-
-    def _possible_sums(self) -> Iterator[tuple[str, bool]]:
-        yield "total", may_be_sum(self.state.total, self.state.steps, self.dimension)
-
-    def _total(self) -> tuple[Float[np.ndarray, " numbers"], float]:
-        """The sums that decide, and the deviation of their noise."""
-        return self.state.total, 0.0
-
-
-def numbers_of(d: int) -> int:
-    return d * (d + 3) // 2
-
-
-def products(x: Float[np.ndarray, " d"], y: float) -> Float[np.ndarray, " numbers"]:
-    """zz' for z = [x; y] without its last number, each pair of equal numbers as one of sqrt(2) times the size."""
-    first, second = np.triu_indices(len(x), 1)
-    return np.concatenate([x**2, math.sqrt(2) * x[first] * x[second], math.sqrt(2) * y * x])
-
-
-def matrices(total: Float[np.ndarray, " numbers"], d: int) -> tuple[np.ndarray, np.ndarray]:
-    """The matrix of the xx', and the vector of the xy."""
-    gram, pairs = np.diag(total[:d]), np.triu_indices(d, 1)
-    gram[pairs] = gram.T[pairs] = total[d:-d] / math.sqrt(2)
-    return gram, total[-d:] / math.sqrt(2)
-
-
-def may_be_sum(total: Float[np.ndarray, " numbers"], vectors: float, d: int) -> bool:
-    """Whether so many `products`, of rows of length 1 at the most and answers from -1/2 to 1/2, can add up to this."""
-    slack = 1e-6 * vectors  # for rounding
-    if not (np.abs(total) <= vectors + slack).all():
-        return False
-    gram, moment = matrices(total, d)
-    most, least = gram.trace(), np.linalg.eigvalsh(gram)[0]
-    return bool(most <= vectors + slack and least >= -slack and np.linalg.norm(moment) <= vectors / 2 + slack)
-
-
-def confidence(d: int, steps: int, deviation: float, wrong: float, weights: float) -> tuple[float, float]:
-    """What is added to the matrix, and the width of all rows' values, in lengths of a row in its inverse.
-
-    Noise N on the matrix has |N| <= deviation (sqrt(2 d) + u), noise n on the vector |n| <= deviation (sqrt(d) +
-    u)/sqrt(2), each at each time except with probability exp(-u^2/2), twice that for N's two ends.
-    """
-    u = math.sqrt(2 * math.log(6 * max(steps, 1) ** 2 / wrong))  # 3 tails, of all times together pi^2/12 of `wrong`
-    largest = deviation * (math.sqrt(2 * d) + u)
-    least, most = 1 + largest, 1 + 3 * largest  # of the shifted noise's eigenvalues
-    sampling = 0.5 * math.sqrt(2 * math.log(6 / wrong) + d * math.log1p(steps / (d * least)))
-    of_noise = deviation * (math.sqrt(d) + u) / math.sqrt(2) / math.sqrt(least)
-    return 1 + 2 * largest, sampling + math.sqrt(most) * weights + of_noise
-
-
-def _not_pure(name: str, value: Budget) -> Budget:
-    if value.is_pure:
-        raise InvalidInput("A linear policy adds Gaussian noise, so the budget's delta must be above 0.")
-    return value
-
-
-@dataclass(eq=False)
-class Linear(LinUCB, PrivateBandit):
-    """Running sums by a matrix factorisation.
-
-    >>> from quietq import Budget
-    >>> policy = Linear(2, Budget(1.0, 1e-5), dimension=3, arrivals=1000)
-    >>> context = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
-    >>> policy.learn(context, policy.choose(context), 1.0)
-    >>> print(policy.certificate.queries[0].norm)
-    the Frobenius norm of encoded sums of zz' with |z| at most 1.11803, by a Toeplitz matrix of ... buffers
-
-    Noise alone puts the value of a row off by so much, once all arrivals were learned from:
-
-    >>> policies = [Linear(2, Budget(1.0, 1e-6), dimension=5, arrivals=n, simulate=0) for n in (2000, 200_000)]
-    >>> [round(policy.expected_error(), 4) for policy in policies]
-    [0.0462, 0.0007]
-    """
-
-    fields: ClassVar = {**PrivateBandit.fields, **LinUCB.fields, "budget": _not_pure}
-    name: ClassVar[str] = "linear-factors"
-    bounded: ClassVar[bool] = True
-    remarks: ClassVar[tuple[str, ...]] = (
-        "Joint differential privacy: what a person is shown follows from their own context, and what all others are "
-        "shown, together, does not give that person away.",
-    )
-    way: ClassVar[type[RunningSum]] = Factors
-
     @cached_property
-    def _sums(self) -> RunningSum:
+    def _sums(self) -> Factors:
         length = math.sqrt(1.25)  # of z = [x; y] at most, with |x| <= 1 and |y| <= 1/2
-        return self.way(self.arrivals or 2, numbers_of(self.dimension), length)
+        return Factors(self.arrivals or 2, numbers_of(self.dimension), length)
 
     @property
     def norm(self) -> AnyNorm:
@@ -262,10 +223,6 @@ class Linear(LinUCB, PrivateBandit):
     def sensitivity(self) -> float:
         """By the theorem, with what floating point adds to it."""
         return sensitivity(self.norm, self.relation) * SLACK + self.visits * self._sums.rounding
-
-    @property
-    def _wrong(self) -> float:
-        return 1 / self._sums.arrivals
 
     @property
     def _error(self) -> float:
@@ -302,36 +259,21 @@ class Linear(LinUCB, PrivateBandit):
     def _start(self) -> RunningSums:
         return self._sums.start()
 
-    def _add(self, vector: Float[np.ndarray, " numbers"]) -> None:
-        self._sums.add(self.state, vector, self._noised)
-
-    def _total(self) -> tuple[Float[np.ndarray, " numbers"], float]:
-        return self._sums.total(self.state), self.law.sigma * math.sqrt(self._sums.spread(self.state))
-
     def _learned(self) -> int:
         return self.state.steps
 
-    def _possible_sums(self) -> Iterator[tuple[str, bool]]:
+    def _possible(self) -> Iterator[tuple[str, bool]]:
         state, sums = self.state, self._sums
-        yield "steps", state.steps <= min(sums.arrivals, self._drawn)
-        for vectors, row in zip(sums.sizes(state.steps), state.secret / sums.parts, strict=True):
+        yield "steps", are_counts(state.steps, min(sums.arrivals, self._drawn))
+        yield "bad_contexts", are_counts(state.bad_contexts, state.steps)
+        for vectors, row in zip(sums.sizes(state.steps), state.secret, strict=True):
             yield "secret", may_be_sum(row, float(vectors), self.dimension)
         yield "spread", 0 <= state.spread < math.inf
         yield "before", bool(np.isfinite(state.before).all()) and (state.spread > 0 or not state.before.any())
         yield "public", bool(np.isfinite(state.public).all()) and (state.steps > 0 or not state.public.any())
         noise = FARTHEST * self.law.sigma * math.sqrt(sums.variance(state.steps))
         yield "public", bool((np.abs(sums.total(state) - state.before) <= state.steps + noise).all())
-        if isinstance(sums, Tree):
-            exact, due = state.secret / sums.parts, sums.sizes(state.steps)[:, None] > 0
-            yield "public", self._may_be_noisy(state.public, np.broadcast_to(due, exact.shape), exact, exact)
+        yield from super()._possible()
 
     def _forget(self) -> None:
         self.state = self._sums.forget(self.state)
-
-
-@dataclass(eq=False)
-class LinearTree(Linear):
-    """Running sums by a binary tree."""
-
-    name: ClassVar[str] = "linear-tree"
-    way: ClassVar[type[RunningSum]] = Tree

@@ -1,8 +1,7 @@
-"""Policies for people who come by: choose, show, learn from the answer; and what those with a promise share.
+"""What all private bandits share: choose, show, learn from the answer, and one promise for all who come by.
 
 `arm = policy.choose(context)`, and later, in whatever order answers come in, `policy.learn(context, arm, reward)`. The
-context is None for a policy that looks at none. In a `PrivateBandit`, what people gave goes one way, through `_noised`,
-to what decides.
+context is None for a policy that looks at none. What people gave goes one way, through `_noised`, to what decides.
 
 Theorem. Given all that was noised before, each answer is in one sum, or in as many as the method's norm states, unless
 its person gave `visits` answers before: then it is left out. Which sum that is, and who is left out, follows from what
@@ -18,7 +17,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
@@ -32,7 +31,7 @@ from quietq.mechanisms.laws import Gaussian, Independent, KNorm, KnownLaw
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from quietq.noise.rounding import rounding_step
-from quietq.privacy import Arrivals, Assumption, Budget, Certificate, Code, Cost, weak_promise
+from quietq.privacy import Arrivals, Assumption, Budget, Code, Cost, weak_promise
 from quietq.privacy.account import Account
 from quietq.privacy.checks import Check, Checked, count, flag, instance, optional, real, same_process, shown
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
@@ -44,6 +43,8 @@ UNITS = 2**20
 """An answer is a whole number of these parts of its range, so that sums of up to 2^33 of them are exact in float64."""
 MOST = 2**33
 """Sums of more answers are no longer exact in float64."""
+MOST_ARRIVALS = 2**31 - 1
+FARTHEST = 1000.0  # standard deviations, beyond which noise is with a probability below e^-1000
 
 
 def _range(name: str, value: Any) -> tuple[float, float]:
@@ -59,40 +60,168 @@ def are_counts(numbers: int | np.ndarray, most: int | np.ndarray = MOST) -> bool
     return bool(np.all((numbers >= 0) & (numbers <= most)))
 
 
+class SeededStreams:
+    """Simulated noise: a seeded stream of its own for each draw, so that resuming needs to know only their number."""
+
+    reproducible = True
+    now: Entropy
+
+    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        return self.now.normals(shape)
+
+    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+        return self.now.uniforms(shape)
+
+
 @dataclass(eq=False)
-class Policy(Checked, ABC):
-    """What all policies share; one that is only this promises nothing."""
+class PrivateBandit(Checked, ABC):
+    """A policy with a promise. The account is charged when it is made, before anybody comes by."""
 
     fields: ClassVar[Mapping[str, Check]] = {
         "arms": partial(count, least=2, most=10**6),
         "rewards": _range,
         "simulate": optional(partial(count, least=0, most=None)),
+        "visits": count,
+        "named": flag,
+        "arrivals": optional(partial(count, least=2, most=MOST_ARRIVALS)),
     }
     name: ClassVar[str]
     contexts: ClassVar[bool] = False
     """Whether it looks at contexts, so that the promise is joint."""
+    pure: ClassVar[bool] = False
+    """Whether its noise is pure whatever the budget's delta is."""
+    declared: ClassVar[bool] = False
+    """Whether it cannot do without a number of arrivals."""
+    bounded: ClassVar[bool] = False
+    """Whether there is room for so many arrivals and no more."""
+    remarks: ClassVar[tuple[str, ...]] = (
+        "The promise covers everything that anybody is shown: nothing that is shown follows from a context.",
+    )
     arms: int
     """Numbered from 0."""
+    budget: Budget
+    """With delta = 0 for pure noise."""
     _: KW_ONLY
     rewards: tuple[float, float] = (0.0, 1.0)
-    """The public range of an answer. What lies outside is taken for the nearer end, and no answer for the middle."""
+    """The public range of an answer. What lies outside is clipped, and no answer counts as the middle."""
     simulate: int | None = None
     """A seed, for simulation: then nothing is promised."""
+    arrivals: int | None = None
+    """How often somebody will come by, in all; declared beforehand."""
+    visits: int = 1
+    """How many answers of one person count: by name the first ones, and more are left out; without names it is trusted
+    that nobody gives more."""
+    named: bool = False
+    """Whether every answer comes with a name, by which visits are counted; else their number is trusted."""
+    account: Account | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        instance("budget", self.budget, Budget, "a Budget(epsilon, delta)")
         super().__post_init__()
+        self.budget.require_mu(self.cost.mu, f"noise of {type(self).__name__}")
+        if self.arrivals is None and (self.declared or self.bounded):
+            raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
         self._drawn, self._lock, self._warned = 0, threading.RLock(), dict[str, int]()
+        self._process, self._handed_over = os.getpid(), False
+        self._streams = None if self.simulate is None else SeededStreams()
+        self._count(Counter())
         self.state: Any = self._start()  # PRIVATE
-        self.certificate = self._certify()
+        self._transcript = Transcript(
+            self.relation,
+            self.budget,
+            self.account,
+            cost=self.cost,
+            largest=float(MOST),
+            error=self._error,
+            simulated=self._streams,
+        )
+        self._transcript.ask(self._query)
+        self.certificate = self._transcript.certificate(f"bandit/{self.name}", None, self._conditions(), self.remarks)
+        for caution in self._cautions():  # before anything is charged
+            warnings.warn(caution, stacklevel=3)
+        self._transcript.charge()
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dataclass_fields__ and hasattr(self, "certificate"):
             raise AttributeError(f"{name} was promised by the policy's certificate, and is not changed: make another.")
         super().__setattr__(name, value)
 
+    def __reduce__(self) -> str:
+        raise TypeError("A policy is not copied or pickled, for a copy would spend its budget again: save it.")
+
+    # What is promised
+
+    @property
+    def is_pure(self) -> bool:
+        return self.pure or self.budget.is_pure
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.apart(self.budget.epsilon) if self.is_pure else Cost.gaussian(self.budget.mu)
+
+    @property
+    def relation(self) -> Arrivals:
+        return Arrivals(self.arrivals if self.bounded else None, self.visits, self.contexts)
+
+    @property
+    def norm(self) -> AnyNorm:
+        return Answers()
+
+    @cached_property
+    def sensitivity(self) -> float:
+        return sensitivity(self.norm, self.relation)
+
+    @cached_property
+    def law(self) -> KnownLaw:
+        """Of the noise on each number."""
+        if self.is_pure:  # not a last place too little
+            return KNorm(Ball(1, self.norm), math.nextafter(self.budget.epsilon / self.sensitivity, 0.0))
+        return Gaussian(math.nextafter(self.sensitivity / self.budget.mu, math.inf), Independent(self.norm))
+
+    @cached_property
+    def _query(self) -> Query:
+        """All sums there will ever be: each is a part, and neighbours differ by the sensitivity in all together."""
+        return Query(np.atleast_1d, self.sensitivity, self.law, in_parts=True)
+
+    @property
+    def _error(self) -> float:
+        """How far off the numbers are that noise is added to, at the most."""
+        return 0.0
+
+    def _cautions(self) -> list[Warning]:
+        sentence = weak_promise(self.budget, self.arrivals, pure=self.is_pure)
+        return [PrivacyWarning(sentence)] if sentence else []
+
+    def _conditions(self) -> tuple[Assumption, ...]:
+        shown = Code.SHOWN_FROM_CONTEXT() if self.contexts else Code.SHOWN_FROM_NOISED()
+        visits = self._about_visits(self.named)
+        return Code.ANSWERS_CLIPPED(*self.rewards), *visits, Code.ARRIVALS_PUBLIC(), shown, Code.STATE_SECRET()
+
+    def _about_visits(self, counted: bool) -> tuple[Assumption, ...]:
+        if not counted:
+            return (Code.VISITS_TRUSTED(self.visits),)
+        return Code.VISITS_COUNTED(self.visits), Code.ONE_NAME()
+
+    def expected_error(self, arrivals: int | None = None) -> float:
+        """How far off noise alone puts what is learned of an arm: its standard deviation, in ranges of an answer.
+
+        That is after so many arrivals, or all that were declared, if their answers count and are about all arms alike.
+        It is public. Between arms that are less apart than this hardly anything can be learned.
+
+        >>> from quietq.online import Episodes
+        >>> [round(Episodes(2, Budget(1.0, 0.0)).expected_error(n), 4) for n in (200, 20_000)]
+        [0.0442, 0.0003]
+        """
+        if arrivals is None and self.arrivals is None:
+            raise InvalidInput("arrivals must be given here, because none were declared: after how many?")
+        most = self.arrivals if self.bounded else None
+        return self._error_after(count("arrivals", self.arrivals if arrivals is None else arrivals, most=most))
+
     @abstractmethod
-    def _start(self) -> object:
-        """A dataclass of whole numbers and arrays: all that there is to be saved."""
+    def _error_after(self, arrivals: int) -> float:
+        """The same; infinite where nothing was noised by then."""
+
+    # Choosing and learning
 
     def choose(self, context: object = None) -> int:
         """What to show to whoever came by."""
@@ -105,10 +234,6 @@ class Policy(Checked, ABC):
     @abstractmethod
     def _choose(self, context: object) -> int:
         """The same; the context is None unless the policy looks at contexts."""
-
-    def expected_error(self, arrivals: int | None = None) -> float:
-        """How far off noise alone puts what is learned: by nothing, where there is none."""
-        return 0.0
 
     def learn(self, context: object, arm: int, reward: object, person: object = None) -> None:
         """An answer that came in, now or much later; None for one that never will."""
@@ -131,9 +256,14 @@ class Policy(Checked, ABC):
                 (self._shown(context, count("arm", arm, 0, self.arms - 1)), self._units(reward))
                 for context, arm, reward in zip(contexts, arms, rewards, strict=True)
             ]
-            names = self._names(people)
+            names = [self._hash(person) for person in people]
             taken = [answer for answer, counts in zip(given, self._admit(names), strict=True) if counts]
-            self._note(names, taken)
+            # What is warned of may be made an error: then nothing was counted or learned yet.
+            self._warn_of(names, taken)
+            if self.named:
+                self._seen.update(names)
+                self._answers += len(names)
+                self._left_out += len(names) - len(taken)
             for about, units in taken:
                 self._take(about, units)
 
@@ -150,179 +280,9 @@ class Policy(Checked, ABC):
                 return round(UNITS * min(max(part, 0.0), 1.0))
         return UNITS // 2
 
-    def _names(self, people: Sequence[object]) -> list[str]:
-        """By what visits are counted; empty where they are not."""
-        if any(person is not None for person in people):
-            raise InvalidInput("person must be left out, unless the policy counts visits by name: named=True.")
-        return [""] * len(people)
-
-    def _admit(self, names: list[str]) -> list[bool]:
-        """Whether each one's answer counts, or a refusal. It changes nothing, and follows from public things alone."""
-        return [True] * len(names)
-
-    def _note(self, names: list[str], taken: list[tuple[object, int]]) -> None:
-        """Counts who came, and warns; a warning that is made an error comes before anything is counted or learned."""
-
-    def _warn_from_a_tenth(self, sentence: str, odd: int, total: int) -> None:
-        """Warns from a tenth of the total on, and again each time that there is twice as much of it."""
-        if odd and 10 * odd >= total and odd >= 2 * self._warned.get(sentence, 0):
-            self._warned[sentence] = odd
-            warnings.warn(f"{odd} of {total} {sentence}", stacklevel=4)
-
     @abstractmethod
     def _take(self, shown: Any, units: int) -> None:
         """One answer."""
-
-    def _possible(self) -> Iterator[tuple[str, bool]]:
-        """The fields of the state, one by one, and whether a run can leave each as it is; for states from a file."""
-        yield from ()
-
-    def _forget(self) -> None:
-        """Drops all answers that were not noised yet: all, where none ever is."""
-        self.state = self._start()
-
-    def _entropy(self) -> Entropy:
-        self._drawn += 1  # a seeded stream of its own for each draw: resuming needs to know only how many there were
-        return SystemEntropy() if self.simulate is None else SeededEntropy((self.simulate << 64) + self._drawn)
-
-    def _certify(self) -> Certificate:
-        remark = "It learns from answers as they are, to compare with."
-        return Certificate(method=f"bandit/{self.name}", standing="none", remarks=(remark,))
-
-    def __reduce__(self) -> str:
-        raise TypeError("A policy is not copied or pickled, for a copy would spend its budget again: save it.")
-
-
-FARTHEST = 1000.0  # standard deviations, beyond which noise is with a probability below e^-1000
-_MOST_ARRIVALS = 2**31 - 1  # one more, and a sum of parts of 2^-32 could leave 64 bits with their sign
-
-
-class SeededStreams:
-    """Simulated noise: a seeded stream of its own for each draw, so that resuming needs to know only their number."""
-
-    reproducible = True
-    now: Entropy
-
-    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        return self.now.normals(shape)
-
-    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        return self.now.uniforms(shape)
-
-
-@dataclass(eq=False)
-class PrivateBandit(Policy):
-    """A policy with a promise. The account is charged when it is made, before anybody comes by."""
-
-    fields: ClassVar = {
-        **Policy.fields,
-        "visits": count,
-        "named": flag,
-        "arrivals": optional(partial(count, least=2, most=_MOST_ARRIVALS)),
-    }
-    pure: ClassVar[bool] = False
-    """Whether its noise is pure whatever the budget's delta is."""
-    declared: ClassVar[bool] = False
-    """Whether it cannot do without a number of arrivals."""
-    bounded: ClassVar[bool] = False
-    """Whether there is room for so many arrivals and no more."""
-    remarks: ClassVar[tuple[str, ...]] = (
-        "The promise covers everything that anybody is shown: nothing that is shown follows from a context.",
-    )
-    budget: Budget
-    """With delta = 0 for pure noise."""
-    _: KW_ONLY
-    arrivals: int | None = None
-    """How often somebody will come by, in all; declared beforehand."""
-    visits: int = 1
-    """How many answers of one person count: by name the first ones, and more are left out; without names it is trusted
-    that nobody gives more."""
-    named: bool = False
-    """Whether every answer comes with a name, by which visits are counted; else their number is trusted."""
-    account: Account | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        instance("budget", self.budget, Budget, "a Budget(epsilon, delta)")
-        self.budget.require_mu(self.cost.mu, f"noise of {type(self).__name__}")
-        if self.arrivals is None and (self.declared or self.bounded):
-            raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
-        self._process, self._handed_over = os.getpid(), False
-        self._streams = None if self.simulate is None else SeededStreams()
-        self._transcript = Transcript(
-            self.relation,
-            self.budget,
-            self.account,
-            cost=self.cost,
-            largest=float(MOST),
-            error=self._error,
-            simulated=self._streams,
-        )
-        self._transcript.ask(self._query)
-        self._count(Counter())
-        super().__post_init__()
-        for caution in self._cautions():  # before anything is charged
-            warnings.warn(caution, stacklevel=3)
-        self._transcript.charge()
-
-    def _cautions(self) -> list[Warning]:
-        sentence = weak_promise(self.budget, self.arrivals, pure=self.is_pure)
-        return [PrivacyWarning(sentence)] if sentence else []
-
-    @property
-    def is_pure(self) -> bool:
-        return self.pure or self.budget.is_pure
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.apart(self.budget.epsilon) if self.is_pure else Cost.gaussian(self.budget.mu)
-
-    @property
-    def relation(self) -> Arrivals:
-        return Arrivals(self.arrivals if self.bounded else None, self.visits, self.contexts)
-
-    @property
-    def left_out(self) -> int:
-        """How many answers were beyond their person's `visits`: public, because it follows from who came when."""
-        return self._left_out
-
-    @property
-    def norm(self) -> AnyNorm:
-        return Answers()
-
-    @cached_property
-    def sensitivity(self) -> float:
-        return sensitivity(self.norm, self.relation)
-
-    @cached_property
-    def law(self) -> KnownLaw:
-        """Of the noise on each number."""
-        if self.is_pure:  # not a last place too little
-            return KNorm(Ball(1, self.norm), math.nextafter(self.budget.epsilon / self.sensitivity, 0.0))
-        return Gaussian(math.nextafter(self.sensitivity / self.budget.mu, math.inf), Independent(self.norm))
-
-    @cached_property
-    def _query(self) -> Query:
-        """All sums there will ever be: each is a part, and neighbours differ by the sensitivity in all together."""
-        return Query(np.atleast_1d, self.sensitivity, self.law, in_parts=True)
-
-    def expected_error(self, arrivals: int | None = None) -> float:
-        """How far off noise alone puts what is learned of an arm: its standard deviation, in ranges of an answer.
-
-        That is after so many arrivals, or all that were declared, if their answers count and are about all arms alike.
-        It is public. Between arms that are less apart than this hardly anything can be learned.
-
-        >>> from quietq.online import Episodes
-        >>> [round(Episodes(2, Budget(1.0, 0.0)).expected_error(n), 4) for n in (200, 20_000)]
-        [0.0442, 0.0003]
-        """
-        if arrivals is None and self.arrivals is None:
-            raise InvalidInput("arrivals must be given here, because none were declared: after how many?")
-        most = self.arrivals if self.bounded else None
-        return self._error_after(count("arrivals", self.arrivals if arrivals is None else arrivals, most=most))
-
-    @abstractmethod
-    def _error_after(self, arrivals: int) -> float:
-        """The same; infinite where nothing was noised by then."""
 
     def _noised(self, numbers: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:
         """The only way from what people gave to what decides."""
@@ -333,69 +293,76 @@ class PrivateBandit(Policy):
         parts = [numbers] if isinstance(self.law, Gaussian) else numbers.reshape(-1, 1)
         return np.concatenate([self._transcript.answer(self._query, part) for part in parts])
 
-    def _names(self, people: Sequence[object]) -> list[str]:
-        return [_hash(person) for person in people] if self.named else super()._names(people)
+    def _entropy(self) -> Entropy:
+        self._drawn += 1
+        return SystemEntropy() if self.simulate is None else SeededEntropy((self.simulate << 64) + self._drawn)
+
+    # Who comes back
+
+    @property
+    def left_out(self) -> int:
+        """How many answers were beyond their person's `visits`: public, because it follows from who came when."""
+        return self._left_out
+
+    def _hash(self, person: object) -> str:
+        """By what visits are counted; empty where they are not."""
+        if not self.named:
+            if person is not None:
+                raise InvalidInput("person must be left out, unless the policy counts visits by name: named=True.")
+            return ""
+        # Python does not write out numbers of thousands of digits.
+        if not isinstance(person, str | Integral) or (isinstance(person, Integral) and abs(int(person)) > 10**100):
+            raise InvalidInput(
+                "person must be a name or a whole number of at most 100 digits, because this policy counts visits by "
+                "name."
+            )
+        name = person if isinstance(person, str) else str(int(person))
+        return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
     def _admit(self, names: list[str]) -> list[bool]:
+        """Whether each one's answer counts, or a refusal. It changes nothing, and follows from public things alone."""
         if self._handed_over:
             raise BudgetExhausted("This policy was saved, and goes on where it is resumed: it learns no more here.")
         if self.simulate is None:
             same_process(self._process, "This policy")  # before a batch is learned in part
-        if not self.named:
-            return super()._admit(names)
         coming, counted = Counter[str](), []
         for name in names:
             coming[name] += 1
-            counted.append(self._seen[name] + coming[name] <= self.visits)
+            counted.append(not self.named or self._seen[name] + coming[name] <= self.visits)
         return counted
 
-    def _note(self, names: list[str], taken: list[tuple[object, int]]) -> None:
-        if not self.named:
-            return
-        left_out, answers = self._left_out + len(names) - len(taken), self._answers + len(names)
+    def _warn_of(self, names: list[str], taken: list[tuple[object, int]]) -> None:
+        """Warns of answers that will count for nothing."""
         self._warn_from_a_tenth(
             f"answers were left out, because their people had given {plural(self.visits, 'answer')} before: a policy "
             "of more `visits`, and as much more noise, would learn from them.",
-            left_out,
-            answers,
+            self._left_out + len(names) - len(taken),
+            self._answers + len(names),
         )
-        self._seen.update(names)
-        self._left_out, self._answers = left_out, answers
+
+    def _warn_from_a_tenth(self, sentence: str, odd: int, total: int) -> None:
+        """Warns from a tenth of the total on, and again each time that there is twice as much of it."""
+        if odd and 10 * odd >= total and odd >= 2 * self._warned.get(sentence, 0):
+            self._warned[sentence] = odd
+            warnings.warn(f"{odd} of {total} {sentence}", stacklevel=4)
 
     def _count(self, seen: Counter[str]) -> None:
         """How often each name came so far."""
         self._seen, self._answers = seen, seen.total()
         self._left_out = sum(max(visits - self.visits, 0) for visits in seen.values())
 
-    def _hand_over(self) -> None:
-        """Where it is resumed it may noise its answers, and so it must not here."""
-        same_process(self._process, "This policy")
-        self._admit([])
-        self._handed_over = self.simulate is None
+    # For files (`state.py`)
 
-    def _certify(self) -> Certificate:
-        return self._transcript.certificate(f"bandit/{self.name}", None, self._conditions(), self.remarks)
-
-    @property
-    def _error(self) -> float:
-        """How far off the numbers are that noise is added to, at the most."""
-        return 0.0
-
-    def _conditions(self) -> tuple[Assumption, ...]:
-        shown = Code.SHOWN_FROM_CONTEXT() if self.contexts else Code.SHOWN_FROM_NOISED()
-        visits = self._about_visits(self.named)
-        return Code.ANSWERS_CLIPPED(*self.rewards), *visits, Code.ARRIVALS_PUBLIC(), shown, Code.STATE_SECRET()
-
-    def _about_visits(self, counted: bool) -> tuple[Assumption, ...]:
-        if not counted:
-            return (Code.VISITS_TRUSTED(self.visits),)
-        return Code.VISITS_COUNTED(self.visits), Code.ONE_NAME()
+    @abstractmethod
+    def _start(self) -> object:
+        """A dataclass of whole numbers and arrays: all that there is to be saved."""
 
     @abstractmethod
     def _learned(self) -> int:
         """How many answers the state is made of, at the least."""
 
     def _possible(self) -> Iterator[tuple[str, bool]]:
+        """The fields of the state, one by one, and whether a run can leave each as it is."""
         counted = self._answers - self._left_out
         yield "seen", counted >= self._learned() if self.named else not self._seen
 
@@ -411,18 +378,18 @@ class PrivateBandit(Policy):
         possible = np.where(due, on_the_grid & (noisy >= low - far) & (noisy <= high + far), noisy == 0)
         return bool(possible.all()) and (bool(noisy.any()) or int(due.sum()) < 3)
 
+    def _hand_over(self) -> None:
+        """Where it is resumed it may noise its answers, and so it must not here."""
+        same_process(self._process, "This policy")
+        self._admit([])
+        self._handed_over = self.simulate is None
+
+    def _forget(self) -> None:
+        """Drops all answers that were not noised yet: all, where they cannot be told from those that were."""
+        self.state = self._start()
+
     def _forget_visits(self) -> None:
         """From now on some visits may be unknown."""
         known, told = self._about_visits(True), self.certificate.assumptions
         if set(known) <= set(told):
             self.certificate = self.certificate.with_assumption(*self._about_visits(False), without=known)
-
-
-def _hash(person: object) -> str:
-    # Python does not write out numbers of thousands of digits.
-    if not isinstance(person, str | Integral) or (isinstance(person, Integral) and abs(int(person)) > 10**100):
-        raise InvalidInput(
-            "person must be a name or a whole number of at most 100 digits, because this policy counts visits by name."
-        )
-    name = person if isinstance(person, str) else str(int(person))
-    return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()

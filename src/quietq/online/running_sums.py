@@ -1,27 +1,25 @@
-"""Noisy running sums of vectors: by a binary tree, or by a matrix factorisation of the sums.
+"""Noisy running sums of vectors by a matrix factorisation, with buffers instead of a row for each visit.
 
 Theorem. Let each visit bring a vector v = zz' (its numbers in an order and scale in which the Euclidean norm is the
-Frobenius norm), |z| <= length, and let neighbours differ in at most `visits` of them. (a) Tree: a vector is in one node
-on each level, and all nodes move by at most sqrt(2 levels) visits length^2 together. (b) Factors: with C lower
-triangular, Toeplitz and without negative entries, what is noised is C v, which moves by at most sqrt(2) visits length^2
-times the length of C's first column; running sums are A C^-1 of it, A being all ones below the diagonal. Gaussian noise
-of that over mu on every number is mu-GDP (docs/theory.md#running-sums). C is a buffered linear Toeplitz matrix near
-the square root of A (Dvijotham, McMahan, Pillutla, Steinke & Thakurta 2024).
+Frobenius norm), |z| <= length, and let neighbours differ in at most `visits` of them. With C lower triangular, Toeplitz
+and without negative entries, what is noised is C v, which moves by at most sqrt(2) visits length^2 times the length of
+C's first column; running sums are A C^-1 of it, A being all ones below the diagonal. Gaussian noise of that over mu on
+every number is mu-GDP (docs/theory.md#running-sums). C is a buffered linear Toeplitz matrix near the square root of A
+(Dvijotham, McMahan, Pillutla, Steinke & Thakurta 2024).
 """
 
 import functools
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from quietq.privacy.norms import EncodedMoments, TreeOfMoments
+from quietq.privacy.norms import EncodedMoments
 
 PARTS = 2.0**32
-"""Vectors are rounded to whole numbers of such parts, which a tree then adds exactly."""
+"""Vectors are rounded to whole numbers of such parts, so that contexts which differ in last bits count alike."""
 Noise = Callable[[np.ndarray], np.ndarray]
 """Numbers, with noise added."""
 
@@ -38,119 +36,27 @@ class RunningSums:
     bad_contexts: int = 0  # PRIVATE: vectors that are 0 because their context was no numbers
 
 
-class RunningSum(ABC):
-    """A way of adding up; all of it is public."""
-
-    norm: TreeOfMoments | EncodedMoments
-    """As certificates state it."""
-    parts = 1.0
-    """Of what one secret number is made."""
-    rounding = 0.0
-    """By how much neighbours can be farther apart because of floating point, in one person's visit."""
-
-    def __init__(self, arrivals: int, numbers: int, length: float) -> None:
-        self.arrivals, self.numbers, self.length = arrivals, numbers, length
-
-    @abstractmethod
-    def start(self) -> RunningSums: ...
-
-    @abstractmethod
-    def add(self, sums: RunningSums, vector: Float[np.ndarray, " numbers"], noised: Noise) -> None:
-        """One more vector, in whole parts; what it is noised with is drawn by `noised`."""
-
-    @abstractmethod
-    def total(self, sums: RunningSums) -> Float[np.ndarray, " numbers"]:
-        """The noisy running sum."""
-
-    @abstractmethod
-    def variance(self, steps: int) -> float:
-        """Of each number of a running sum after so many steps, in units of the noise's."""
-
-    @abstractmethod
-    def sizes(self, steps: int) -> np.ndarray:
-        """How many vectors each row of the secret numbers is made of after so many steps, by their weights."""
-
-    def spread(self, sums: RunningSums) -> float:
-        return sums.spread + self.variance(sums.steps)
-
-    def forget(self, sums: RunningSums) -> RunningSums:
-        """Goes on from the noisy sum, which is public, with a new running sum for those who come later."""
-        fresh = self.start()
-        fresh.before, fresh.spread = self.total(sums), self.spread(sums)
-        return fresh
-
-
-def levels_for(arrivals: int) -> int:
-    """The number of levels of a binary tree with a leaf for each of so many arrivals.
-
-    >>> [levels_for(n) for n in (2, 3, 4, 5)]
-    [2, 3, 3, 4]
+class Factors:
+    """A running sum by a buffered Toeplitz matrix: each visit is noised once, together with what is left of earlier
+    ones. All of it is public.
     """
-    return (arrivals - 1).bit_length() + 1
-
-
-def enter(n: int, exact: np.ndarray, noisy: np.ndarray, leaf: int | np.ndarray, noised: Noise) -> None:
-    """Adds the n-th leaf: the nodes below it that are full become one with it, which is noised."""
-    level = (n & -n).bit_length() - 1
-    exact[level] = exact[:level].sum(axis=0) + leaf
-    exact[:level], noisy[:level] = 0, 0
-    noisy[level] = noised(exact[level])
-
-
-def sizes(n: int | np.ndarray, levels: int) -> Int[np.ndarray, "..."]:
-    """How many leaves there are below the node of each level that the first n leaves are made of; 0 without one.
-
-    >>> sizes(5, 4).tolist()
-    [1, 0, 4, 0]
-    """
-    return n & (1 << np.arange(levels))
-
-
-class Tree(RunningSum):
-    """Nodes of a binary tree, each noised once, when it is full."""
-
-    parts = PARTS
 
     def __init__(self, arrivals: int, numbers: int, length: float) -> None:
-        super().__init__(arrivals, numbers, length)
-        self.levels = levels_for(arrivals)
-        self.norm = TreeOfMoments(self.levels, length)
-
-    def start(self) -> RunningSums:
-        shape = self.levels, self.numbers
-        return RunningSums(0, np.zeros(shape, np.int64), np.zeros(shape), np.zeros(self.numbers), 0.0)
-
-    def add(self, sums: RunningSums, vector: Float[np.ndarray, " numbers"], noised: Noise) -> None:
-        sums.steps += 1
-        enter(sums.steps, sums.secret, sums.public, vector.astype(np.int64), lambda node: noised(node / PARTS))
-
-    def total(self, sums: RunningSums) -> Float[np.ndarray, " numbers"]:
-        return sums.before + sums.public.sum(axis=0)
-
-    def variance(self, steps: int) -> float:
-        return steps.bit_count()
-
-    def sizes(self, steps: int) -> np.ndarray:
-        return sizes(steps, self.levels)
-
-
-class Factors(RunningSum):
-    """A buffered Toeplitz matrix: each visit is noised once, together with what is left of earlier ones."""
-
-    def __init__(self, arrivals: int, numbers: int, length: float) -> None:
-        super().__init__(arrivals, numbers, length)
+        self.arrivals, self.numbers = arrivals, numbers
         self.scales, self.decays = factors(arrivals)
-        scales, decays = list(self.scales), list(self.decays)
-        self.norm = EncodedMoments(tuple(scales), tuple(decays), length)
-        # a buffer holds at most so many vectors, and errs by 2^-52 of that in each of as many steps
-        squares = [scale * min(arrivals, 1 / (1 - decay)) ** 2 for scale, decay in zip(scales, decays, strict=True)]
+        self.norm = EncodedMoments(self.scales, self.decays, length)
+        # A buffer holds at most so many vectors, and errs by 2^-52 of that in each of as many steps.
+        each = zip(self.scales, self.decays, strict=True)
+        squares = [scale * min(arrivals, 1 / (1 - decay)) ** 2 for scale, decay in each]
         self.rounding = 2 * (2.0**-50 * (1 + sum(squares)) * length**2) * math.sqrt(arrivals * numbers)
+        """By how much neighbours can be farther apart because of floating point, in one person's visit."""
 
     def start(self) -> RunningSums:
         rows, n = len(self.scales), self.numbers
         return RunningSums(0, np.zeros((rows, n)), np.zeros((rows + 1, n)), np.zeros(n), 0.0)
 
     def add(self, sums: RunningSums, vector: Float[np.ndarray, " numbers"], noised: Noise) -> None:
+        """One more vector, in whole parts; what it is noised with is drawn by `noised`."""
         sums.steps += 1
         scales, decays, vector = np.array(self.scales), np.array(self.decays)[:, None], vector / PARTS
         encoded = noised(vector + scales @ sums.secret)
@@ -160,14 +66,26 @@ class Factors(RunningSum):
         sums.public[-1] += decoded
 
     def total(self, sums: RunningSums) -> Float[np.ndarray, " numbers"]:
+        """The noisy running sum."""
         return sums.before + sums.public[-1]
 
     def variance(self, steps: int) -> float:
+        """Of each number of a running sum after so many steps, in units of the noise's."""
         return float(spreads(self.scales, self.decays, steps))
 
+    def spread(self, sums: RunningSums) -> float:
+        return sums.spread + self.variance(sums.steps)
+
     def sizes(self, steps: int) -> np.ndarray:
+        """How many vectors each row of the secret numbers is made of after so many steps, by their weights."""
         decays = np.array(self.decays)
         return (1 - decays**steps) / (1 - decays)
+
+    def forget(self, sums: RunningSums) -> RunningSums:
+        """Goes on from the noisy sum, which is public, with a new running sum for those who come later."""
+        fresh = self.start()
+        fresh.before, fresh.spread = self.total(sums), self.spread(sums)
+        return fresh
 
 
 @functools.lru_cache(maxsize=16)

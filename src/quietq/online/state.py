@@ -15,50 +15,46 @@ Proof: docs/theory.md#saving.
 
 import dataclasses
 import io
-import json
 import os
-import re
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
 from quietq.noise.feature_maps import FeatureMap, is_data, map_of
 from quietq.online.elimination import Elimination
 from quietq.online.episodes import Episodes
-from quietq.online.linear import Features, Linear, LinearTree, LinUCB
-from quietq.online.policy import MOST, Policy, PrivateBandit
-from quietq.online.ucb import UCB, LocalUCB, Thompson, TreeUCB
+from quietq.online.linear import Features, Linear
+from quietq.online.policy import MOST, PrivateBandit
+from quietq.online.ucb import LocalUCB, TreeUCB
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import ABOUT_ACCOUNTS
-from quietq.privacy.checks import count
 from quietq.released.container import write_whole
 
-POLICIES: tuple[type[Policy], ...] = (
-    Elimination,
-    Episodes,
-    TreeUCB,
-    LocalUCB,
-    UCB,
-    Thompson,
-    Linear,
-    LinearTree,
-    LinUCB,
-)
+POLICIES: tuple[type[PrivateBandit], ...] = (Elimination, Episodes, TreeUCB, LocalUCB, Linear)
 """All that a saved state may name."""
 NAME = "PRIVATE-bandit.npz"
-_HEADER = {"note", "policy", "settings", "drawn", "seen", "certificate"}
 _EDITED = "the file was edited or damaged, or is of another version of quietq."
 _TRUST = "PRIVATE: this file holds people's answers. Keep it where only the policy can read it, and do not copy it."
 
 
-def save(policy: Policy, directory: str | Path) -> Path:
+class Header(msgspec.Struct, forbid_unknown_fields=True):
+    """All that a file says beside the numbers of the state."""
+
+    note: str
+    policy: str
+    settings: dict[str, Any]
+    drawn: Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+    seen: dict[Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")], Annotated[int, msgspec.Meta(ge=1, le=MOST)]]
+    certificate: dict[str, Any]
+
+
+def save(policy: PrivateBandit, directory: str | Path) -> Path:
     """Writes all that there is of a policy over what was there, whole or not at all; it goes on where it is resumed."""
     with policy._lock:
-        if not isinstance(policy, PrivateBandit):
-            return _write(policy, Path(directory))
         before = _file_at(Path(directory) / NAME)
         policy._hand_over()
         try:
@@ -78,7 +74,7 @@ def _file_at(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def resume(directory: str | Path, features: Features | None = None) -> Policy:
+def resume(directory: str | Path, features: Features | None = None) -> PrivateBandit:
     """A policy as `save` left it, the first time; after that, what was noised of it and nothing else.
 
     `features` is the map of one's own that it was made with, if it was.
@@ -91,8 +87,7 @@ def resume(directory: str | Path, features: Features | None = None) -> Policy:
     try:
         rest, policy = (_read(taken, features) for _ in range(2))
         rest._forget()
-        if isinstance(rest, PrivateBandit):
-            rest._forget_visits()
+        rest._forget_visits()
         _write(rest, Path(directory))
     except BaseException:
         os.replace(taken, path)  # nothing was handed over
@@ -101,21 +96,25 @@ def resume(directory: str | Path, features: Features | None = None) -> Policy:
     return policy
 
 
-def _write(policy: Policy, directory: Path) -> Path:
+def _write(policy: PrivateBandit, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
-    names = [field.name for field in dataclasses.fields(policy) if field.name != "account"]
-    header = {
-        "note": _TRUST,
-        "policy": policy.name,
-        "settings": {name: getattr(policy, name) for name in names},
-        "drawn": policy._drawn,
-        "seen": policy._seen if isinstance(policy, PrivateBandit) else {},
-        "certificate": policy.certificate.to_dict(),
-    }
-    stream, text = io.BytesIO(), json.dumps(header, default=_record).encode()
+    header = Header(
+        note=_TRUST,
+        policy=policy.name,
+        settings={name: getattr(policy, name) for name in _settings_of(type(policy))},
+        drawn=policy._drawn,
+        seen=policy._seen,
+        certificate=policy.certificate.to_dict(),
+    )
+    stream, text = io.BytesIO(), msgspec.json.encode(header, enc_hook=_record)
     np.savez(stream, allow_pickle=False, header=np.frombuffer(text, np.uint8), **vars(policy.state))
     write_whole(directory / NAME, stream.getvalue(), 0o600)
     return directory / NAME
+
+
+def _settings_of(kind: type[PrivateBandit]) -> list[str]:
+    """The account was charged when the policy was made, and is not charged again where it is resumed."""
+    return [field.name for field in dataclasses.fields(kind) if field.name != "account"]
 
 
 def _record(setting: object) -> dict[str, Any] | None:
@@ -125,28 +124,25 @@ def _record(setting: object) -> dict[str, Any] | None:
     return setting.describe() if isinstance(setting, FeatureMap) and is_data(setting) else {}
 
 
-def _read(path: Path, features: Features | None) -> Policy:
+def _read(path: Path, features: Features | None) -> PrivateBandit:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            header = json.loads(stored["header"].tobytes())
+            header = msgspec.json.decode(stored["header"].tobytes(), type=Header)
             arrays = {name: stored[name] for name in stored.files if name != "header"}
-        policy = _made(header, features)  # without an account: what it is charged was charged when it was made
-        certificate, seen, drawn = Certificate.from_dict(header["certificate"]), header["seen"], header["drawn"]
-        if set(header) != _HEADER or not _are_visits(seen):
-            raise ValueError
+        policy = _made(header, features)
+        certificate = Certificate.from_dict(header.certificate)
     except InvalidInput:
         raise
     except Exception as error:  # of whatever kind
         raise InvalidInput(f"{NAME} is not the state of a policy, or a damaged one.") from error
-    policy._drawn = count("The state's drawn", drawn, 0)
+    policy._drawn = header.drawn
     policy.state = _filled(policy.state, arrays)
-    if isinstance(policy, PrivateBandit):
-        policy._count(Counter(seen))
+    policy._count(Counter(header.seen))
     with np.errstate(all="ignore"):
         impossible = next((name for name, possible in policy._possible() if not possible), None)
     if impossible is not None:
         raise InvalidInput(f"The state's {impossible} is what no run of a policy of these settings leaves: {_EDITED}")
-    if _stated(certificate) != _stated(policy.certificate) and isinstance(policy, PrivateBandit):
+    if _stated(certificate) != _stated(policy.certificate):
         policy._forget_visits()
     if _stated(certificate) != _stated(policy.certificate):
         raise InvalidInput(f"The state's certificate is not that of its settings: {_EDITED}")
@@ -154,15 +150,13 @@ def _read(path: Path, features: Features | None) -> Policy:
     return policy
 
 
-def _made(header: Any, features: Features | None) -> Policy:
+def _made(header: Header, features: Features | None) -> PrivateBandit:
     """A policy of these settings, which are all there and no others."""
-    kind = next(one for one in POLICIES if one.name == header["policy"])
-    settings = dict(header["settings"])
-    settings["rewards"] = tuple(settings["rewards"])
-    if set(settings) != {field.name for field in dataclasses.fields(kind)} - {"account"}:
+    kind = next(one for one in POLICIES if one.name == header.policy)
+    settings = header.settings
+    if set(settings) != set(_settings_of(kind)):
         raise ValueError
-    if "budget" in settings:
-        settings["budget"] = Budget(**settings["budget"])
+    settings |= {"rewards": tuple(settings["rewards"]), "budget": Budget(**settings["budget"])}
     described = settings.get("features")
     if described is not None:
         if not described and features is None:
@@ -171,13 +165,6 @@ def _made(header: Any, features: Features | None) -> Policy:
     with warnings.catch_warnings():  # of which it warned when it was made
         warnings.simplefilter("ignore")
         return kind(**settings)
-
-
-def _are_visits(seen: object) -> bool:
-    return isinstance(seen, dict) and all(
-        re.fullmatch("[0-9a-f]{32}", name) and type(visits) is int and 1 <= visits <= MOST
-        for name, visits in seen.items()
-    )
 
 
 def _stated(certificate: Certificate) -> dict[str, object]:

@@ -1,6 +1,4 @@
-"""Upper confidence bounds and Thompson sampling from counts of answers: plain, by noisy trees, or on flipped answers.
-
-`UCB` and `Thompson` promise nothing, and are there to compare with.
+"""Upper confidence bounds: of sums from noisy binary trees, or of answers that are flipped before they are sent.
 
 Theorem (`TreeUCB`; Mishra & Thakurta 2015, Tossou & Dimitrakakis 2016). Each arm has a tree over its answers in their
 order: an answer is in one node on each of its levels, and every node that is full is noised once. Replacing an answer
@@ -20,7 +18,7 @@ Proof: docs/theory.md#trees and docs/theory.md#local.
 
 import math
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -31,66 +29,36 @@ from jaxtyping import Float, Int
 from quietq.mechanisms.laws import KNorm, KnownLaw
 from quietq.noise.ball import Ball
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
-from quietq.online.policy import UNITS, Policy, PrivateBandit, are_counts
-from quietq.online.running_sums import enter, levels_for, sizes
+from quietq.online.policy import UNITS, PrivateBandit, are_counts
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import positive
 from quietq.privacy.norms import AnyNorm, Flips, TreeOfAnswers
 
 
-@dataclass
-class _Counts:
-    answers: Int[np.ndarray, " arms"]
-    units: Int[np.ndarray, " arms"]
+def levels_for(arrivals: int) -> int:
+    """The number of levels of a binary tree with a leaf for each of so many arrivals.
+
+    >>> [levels_for(n) for n in (2, 3, 4, 5)]
+    [2, 3, 3, 4]
+    """
+    return (arrivals - 1).bit_length() + 1
 
 
-@dataclass(eq=False)
-class Counting(Policy):
-    """What policies share that keep counts of answers and nothing else."""
-
-    def _start(self) -> _Counts:
-        return _Counts(np.zeros(self.arms, np.int64), np.zeros(self.arms, np.int64))
-
-    def _take(self, shown: int, units: int) -> None:
-        self.state.answers[shown] += 1
-        self.state.units[shown] += units
-
-    def _possible(self) -> Iterator[tuple[str, bool]]:
-        yield "answers", are_counts(self.state.answers)
-        yield "units", are_counts(self.state.units, self.state.answers * UNITS)
-        yield from super()._possible()
+def enter(n: int, exact: np.ndarray, noisy: np.ndarray, leaf: int, noised: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Adds the n-th leaf: the nodes below it that are full become one with it, which is noised."""
+    level = (n & -n).bit_length() - 1
+    exact[level] = exact[:level].sum(axis=0) + leaf
+    exact[:level], noisy[:level] = 0, 0
+    noisy[level] = noised(exact[level])
 
 
-@dataclass(eq=False)
-class UCB(Counting):
-    """Upper confidence bounds (Auer, Cesa-Bianchi & Fischer 2002), with the constant that Hoeffding's bound needs."""
+def sizes(n: int | np.ndarray, levels: int) -> Int[np.ndarray, "..."]:
+    """How many leaves there are below the node of each level that the first n leaves are made of; 0 without one.
 
-    fields: ClassVar = {**Policy.fields, "exploration": positive}
-    name: ClassVar[str] = "ucb"
-    _: KW_ONLY
-    exploration: float = 1.1
-    """The level of a bound is this times the logarithm of the number of answers so far."""
-
-    def _choose(self, context: object) -> int:
-        """Means raised by Hoeffding's bound at probability t^-exploration; an arm without an answer comes first."""
-        answers = self.state.answers
-        n = np.maximum(answers, 1)
-        level = self.exploration * math.log(max(int(answers.sum()), 1))
-        bounds = self.state.units / UNITS / n + np.sqrt(level / (2 * n))
-        return int(np.argmax(np.where(answers > 0, bounds, np.inf)))
-
-
-@dataclass(eq=False)
-class Thompson(Counting):
-    """Thompson sampling with a Beta posterior for each arm."""
-
-    name: ClassVar[str] = "thompson"
-
-    def _choose(self, context: object) -> int:
-        self._drawn += 1
-        seed = None if self.simulate is None else [self.simulate, self._drawn]
-        ones, answers = self.state.units / UNITS, self.state.answers
-        return int(np.argmax(np.random.default_rng(seed).beta(1 + ones, 1 + answers - ones)))
+    >>> sizes(5, 4).tolist()
+    [1, 0, 4, 0]
+    """
+    return n & (1 << np.arange(levels))
 
 
 @dataclass
@@ -173,20 +141,45 @@ class FlippedAnswers(KNorm):
         return (Code.FLIPPED(),)
 
 
-@dataclass(eq=False)
-class LocalUCB(UCB, PrivateBandit):
-    """Upper confidence bounds on reports: `policy.learn(context, arm, policy.report(reward))`.
+@dataclass
+class _Counts:
+    answers: Int[np.ndarray, " arms"]
+    units: Int[np.ndarray, " arms"]
 
-    `report` belongs on the person's own device, where the answer is; `learn` takes what was reported, 0 or 1.
+
+@dataclass(eq=False)
+class LocalUCB(PrivateBandit):
+    """Upper confidence bounds (Auer, Cesa-Bianchi & Fischer 2002) on reports.
+
+    `policy.learn(context, arm, policy.report(reward))`: `report` belongs on the person's own device, where the answer
+    is; `learn` takes what was reported, 0 or 1.
     """
 
-    fields: ClassVar = {**PrivateBandit.fields, **UCB.fields}
+    fields: ClassVar = {**PrivateBandit.fields, "exploration": positive}
     name: ClassVar[str] = "local"
     pure: ClassVar[bool] = True
     remarks: ClassVar[tuple[str, ...]] = (
         *PrivateBandit.remarks,
         "Local differential privacy: each answer is flipped before it leaves the person, so nobody is trusted with it.",
     )
+    _: KW_ONLY
+    exploration: float = 1.1
+    """The level of a bound is this times the logarithm of the number of answers so far."""
+
+    def _start(self) -> _Counts:
+        return _Counts(*np.zeros((2, self.arms), np.int64))
+
+    def _choose(self, context: object) -> int:
+        """Means raised by Hoeffding's bound at probability t^-exploration; an arm without an answer comes first."""
+        answers = self.state.answers
+        n = np.maximum(answers, 1)
+        level = self.exploration * math.log(max(int(answers.sum()), 1))
+        bounds = self.state.units / UNITS / n + np.sqrt(level / (2 * n))
+        return int(np.argmax(np.where(answers > 0, bounds, np.inf)))
+
+    def _take(self, shown: int, units: int) -> None:
+        self.state.answers[shown] += 1
+        self.state.units[shown] += units
 
     @property
     def norm(self) -> AnyNorm:
@@ -220,6 +213,8 @@ class LocalUCB(UCB, PrivateBandit):
         return int(self.state.answers.sum())
 
     def _possible(self) -> Iterator[tuple[str, bool]]:
+        yield "answers", are_counts(self.state.answers)
+        yield "units", are_counts(self.state.units, self.state.answers * UNITS)
         yield "units", not (self.state.units % (UNITS // 2)).any()  # zeros and ones, and halves where nothing was sent
         yield from super()._possible()
 

@@ -323,13 +323,6 @@ class Flips(Answers, frozen=True, tag="flips"):
         return "units of the logarithm of the odds that an answer is passed on as it is"
 
 
-def _check_levels(levels: int, arrivals: int | None) -> int:
-    """Each answer is in one node on each level, and there must be a leaf for everybody."""
-    if arrivals is None or (arrivals - 1).bit_length() > levels - 1:  # there are 2^(levels - 1) leaves
-        raise InvalidInput(f"A tree of {levels} levels has no place for all arrivals.")
-    return levels
-
-
 class TreeOfAnswers(Answers, frozen=True, tag="tree-of-answers"):
     """Units of the range of an answer, summed over the levels of a tree."""
 
@@ -337,29 +330,13 @@ class TreeOfAnswers(Answers, frozen=True, tag="tree-of-answers"):
     levels: Count
 
     def of_one_visit(self, arrivals: int | None) -> float:
-        return _check_levels(self.levels, arrivals)
+        """Each answer is in one node on each level, and there must be a leaf for everybody."""
+        if arrivals is None or (arrivals - 1).bit_length() > self.levels - 1:  # there are 2^(levels - 1) leaves
+            raise InvalidInput(f"A tree of {self.levels} levels has no place for all arrivals.")
+        return self.levels
 
     def __str__(self) -> str:
         return f"units of the range of an answer, summed over {plural(self.levels, 'level')} of a tree"
-
-
-class TreeOfMoments(Answers, frozen=True, tag="tree-of-moments"):
-    """The Frobenius norm of sums of zz' on the levels of a tree."""
-
-    families: ClassVar = ("gaussian",)
-    contexts: ClassVar = True
-    levels: Count
-    length: Positive
-    """The most that z can be long."""
-
-    def of_one_visit(self, arrivals: int | None) -> float:
-        return math.sqrt(2 * _check_levels(self.levels, arrivals)) * self.length**2
-
-    def __str__(self) -> str:
-        return (
-            f"the Frobenius norm of sums of zz' with |z| at most {self.length:g}, on "
-            f"{plural(self.levels, 'level')} of a tree"
-        )
 
 
 def longest_column(scales: Sequence[float], decays: Sequence[float], steps: int) -> float:
@@ -425,7 +402,6 @@ AnyNorm = (
     | Answers
     | Flips
     | TreeOfAnswers
-    | TreeOfMoments
     | EncodedMoments
 )
 """All norms that something can be certified in."""
