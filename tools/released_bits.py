@@ -56,7 +56,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.mechanisms.mechanism", "Task"),
     ("quietq.mechanisms.privatise", "choose"),
     ("quietq.mechanisms.privatise", "MECHANISMS"),
-    ("quietq.worlds", "WALK find_world look_ahead mean_return plan_on_grid walk_reward"),
+    ("quietq.worlds", "WALK find_world mean_return plan_on_grid walk_reward"),
     ("quietq.paper.observed", "observe"),
     ("quietq.online",
      "Elimination Episodes Linear LocalUCB TreeUCB resume save"),
@@ -760,7 +760,7 @@ def environment(name: str) -> Any:
         state, over = world.move(state, rng.integers(0, world.actions, 20), rng.random((20, world.draws)), np)
         state = np.asarray(state)
         seen += [state, np.asarray(over), np.asarray(world.reward(state, np))]
-    policy = (qq.plan_on_grid if world.box.dimension == 1 else qq.look_ahead)(world)
+    policy = qq.plan_on_grid(world)
     return [seen, relation.to_dict(), qq.mean_return(world, policy, episodes=50)]
 
 
