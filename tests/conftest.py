@@ -4,10 +4,13 @@ What the tests find around them is the same however they are started: output as 
 token, the usual file modes.
 """
 
+import atexit
 import contextlib
 import gc
 import os
+import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 
@@ -26,6 +29,12 @@ os.environ["TERM"] = "dumb"
 # workers and for processes that tests start; where there are no workers, pytest has loaded NumPy already.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 os.umask(0o022)
+# What one test had compiled, others load: in both workers and in processes that tests start. It is empty at first.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="quietq-compiled-")
+    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 # absl keeps the standard error that it finds when it is first imported, and closes it whenever logging is configured
 # anew. Found during a test, that would be what pytest captures with, and every later test of the process would fail.

@@ -56,13 +56,13 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.mechanisms.mechanism", "Task"),
     ("quietq.mechanisms.privatise", "choose"),
     ("quietq.mechanisms.privatise", "MECHANISMS"),
-    ("quietq.worlds", "WALK find_world look_ahead mean_return plan_on_grid walk_reward"),
+    ("quietq.worlds", "WALK find_world mean_return plan_on_grid walk_reward"),
     ("quietq.paper.observed", "observe"),
     ("quietq.online",
      "Elimination Episodes Linear LocalUCB TreeUCB resume save"),
     ("quietq.online.ucb", "keeps"),
     ("quietq.paper.agents.reward_learner", "ReleasedValues"),
-    ("quietq.audit", "Visit attack_person audit_bandit audit_mechanism audit_reward frozen_bandit "
+    ("quietq.audit", "Visit audit_bandit audit_mechanism audit_reward frozen_bandit "
                      "frozen_release all_but_two worst_rows"),
     ("quietq.paper.attacks", "audit_evaluation audit_training frozen_sensitivity reconstruct"),
     ("quietq.paper.agents.method", "EnvironmentSpaces"),
@@ -760,7 +760,7 @@ def environment(name: str) -> Any:
         state, over = world.move(state, rng.integers(0, world.actions, 20), rng.random((20, world.draws)), np)
         state = np.asarray(state)
         seen += [state, np.asarray(over), np.asarray(world.reward(state, np))]
-    policy = (qq.plan_on_grid if world.box.dimension == 1 else qq.look_ahead)(world)
+    policy = qq.plan_on_grid(world)
     return [seen, relation.to_dict(), qq.mean_return(world, policy, episodes=50)]
 
 
@@ -1006,15 +1006,6 @@ def audited_bandit() -> Any:
         return qq.Episodes(2, qq.Budget(1.5, 0.0), simulate=seed)
 
     return [found(qq.audit_bandit(make, before, after, 60)), moved(qq.frozen_bandit(make, before, after))]
-
-
-@case("audit/one person")
-def audited_person() -> Any:
-    people = list(range(20))
-    rows = frame(person=people, state=[one / 19 for one in people], rating=[0.5] * 20)
-    attack = qq.attack_person(rows, 3, [(0.5, 0.0)], budget(), releases=40, noise="path", box=(0, 1), low=0, high=1,
-                              slope=1, people=20)  # fmt: skip
-    return [found(attack.finding), attack.exact_mu]
 
 
 @case("audit/frozen releases")

@@ -189,7 +189,7 @@ def test_queries_that_depend_on_answers_are_told_apart_together(broken: bool) ->
     test = BestTest(mechanism, *sources)
     assert test.mu is None
     attack = Attack("two looks", "none", "two numbers", "both", "2 numbers", "likelihood ratio")
-    finding = test.audit(1200, attack).at(1 - 1e-6)
+    finding = test.audit(1200, attack=attack).at(1 - 1e-6)
     assert finding.verdict == ("refuted" if broken else "consistent")
     assert finding.mu_lower > 1.5
 

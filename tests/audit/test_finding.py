@@ -12,7 +12,7 @@ from quietq import Budget, InvalidInput, SupBall
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.audit.draws import audit_mechanism
-from quietq.audit.finding import COLUMNS, Attack, Finding, Promise, Unprotected, count_errors, write_table
+from quietq.audit.finding import TOLD, Attack, Finding, Promise, Unprotected, count_errors, write_tables
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.paper import InputNoise
 from quietq.paper.agents import NoNoise
@@ -36,9 +36,7 @@ def test_a_record_has_all_that_is_known_in_json(promise: Promise) -> None:
     one = finding(promise, FEW)
     record = one.to_dict()
     assert json.loads(json.dumps(record)) == record
-    assert record[f"{promise.standing}_epsilon"] == 0.9
-    assert record[f"{promise.standing}_mu"] == promise.mu
-    assert not {"certified", "claimed"} - {promise.standing} & {key.split("_")[0] for key in record}
+    assert (record["standing"], record["epsilon"], record["mu"]) == (promise.standing, 0.9, promise.mu)
     expected = {
         "delta": 1e-4, "confidence": 0.95, "verdict": "refuted", "runs": 250, "judged": 200, "method": "value",
         "world": "walk", "move": "shift", "score": "mean", "seconds": 1.5,
@@ -58,6 +56,15 @@ def test_either_bound_refutes_and_each_has_its_share_of_what_may_go_wrong() -> N
     # Where mu is not promised, it refutes nothing, but is stated all the same, and so has its share.
     assert finding(CLAIMED, by_mu=FEW).verdict == "consistent"
     assert finding(CLAIMED, by_epsilon=FEW).epsilon_lower == epsilon_lower(FEW, 1e-4, 0.975)
+
+
+def test_what_one_bound_alone_would_refute_both_together_may_not() -> None:
+    """With 79 errors of 200 each, mu alone at 0.95 would refute what epsilon and mu together, at 0.95, do not."""
+    edge = Errors(79, 200, 79, 200)
+    budget = Budget.from_mu((mu_lower(edge, 0.95) + mu_lower(edge, 0.975)) / 2, 1e-4)
+    promise = Promise("certified", budget.epsilon, budget.delta, budget.mu)
+    assert finding(promise, edge, edge).verdict == "consistent"
+    assert {finding(promise, one, one).verdict for one in (Errors(10, 200, 10, 200), MANY)} == {"refuted", "consistent"}
 
 
 def test_a_bound_that_is_just_reached_refutes_nothing() -> None:
@@ -115,22 +122,20 @@ def test_a_table_is_the_same_in_both_files(tmp_path: Path) -> None:
         "published, sigma 0.32": finding(CLAIMED, FEW, FEW),
         "reward, k-norm": finding(Promise("certified", 1 / 3, 0.0)),
     }
-    files = write_table(findings, tmp_path)
-    assert [file.name for file in files] == ["audit.md", "audit.json"]
+    files = write_tables(findings, [], tmp_path)
+    assert [file.name for file in files] == ["audit.md", "audit.json", "sensitivity.md", "sensitivity.json"]
     records = json.loads(files[1].read_text())
     assert records == [{"name": name, **one.to_dict()} for name, one in findings.items()]
     lines = [line.strip("|").split("|") for line in files[0].read_text().splitlines()]
-    assert tuple(cell.strip() for cell in lines[0]) == COLUMNS
+    assert tuple(cell.strip() for cell in lines[0]) == TOLD
     assert len(lines) == 2 + len(findings)
     for record, line, one in zip(records, lines[2:], findings.values(), strict=True):
-        written = dict(zip(COLUMNS, (cell.strip() for cell in line), strict=True))
+        written = dict(zip(TOLD, (cell.strip() for cell in line), strict=True))
         assert record["name"] == written["name"]
         assert record["verdict"] == written["verdict"]
-        standing = written["standing"]
-        assert (
-            record[f"{standing}_epsilon"] == one.promise.epsilon == pytest.approx(float(written["epsilon"]), rel=1e-3)
-        )
-        assert record[f"{standing}_mu"] == one.promise.mu
+        assert record["standing"] == written["standing"] == one.promise.standing
+        assert record["epsilon"] == one.promise.epsilon == pytest.approx(float(written["epsilon"]), rel=1e-3)
+        assert record["mu"] == one.promise.mu
         for column in ("epsilon_lower", "mu_lower", "confidence", "delta", "runs"):
             assert float(written[column]) == pytest.approx(record[column], rel=1e-3)
         assert (written["mu"] == "") == (one.promise.mu is None)

@@ -309,8 +309,8 @@ def test_an_own_reward_with_too_little_noise_is_refused(
     name = "PathNoise" if relation is FIFTY else "IndependentNoise"
 
     class Less(getattr(own_reward, name)):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
             law = self.query.law
             monkeypatch.setattr(type(law), "size", property(lambda law: 0.99 * law.sigma))
             monkeypatch.setattr(type(law), "cost", lambda law, sensitivity: Cost.gaussian(sensitivity / law.size))

@@ -13,11 +13,9 @@ from quietq.worlds import (
     ThermostatWorld,
     WalkWorld,
     WorldEnv,
-    best_known,
     best_return,
     episode_returns,
     find_world,
-    look_ahead,
     mean_return,
     normalise,
     plan_on_grid,
@@ -89,10 +87,6 @@ def test_nothing_simple_beats_the_best_known():
     best = reference(thermostat).best
     for threshold in np.linspace(20, 27, 8):
         assert mean_return(thermostat, lambda s, t=threshold: np.where(s[:, 0] < t, 2, 0)) < best + 0.02
-    leaving = LeavingWorld()
-    deeper = mean_return(leaving, look_ahead(leaving, depth=3), episodes=400)
-    assert deeper == pytest.approx(mean_return(leaving, best_known(leaving), episodes=400), abs=0.05)
-    assert normalise(leaving, deeper) > 0.9
 
 
 def test_plans_on_a_private_reward_are_scored_under_the_true_one():
@@ -101,9 +95,6 @@ def test_plans_on_a_private_reward_are_scored_under_the_true_one():
         mechanism = GaussianProcessMechanism.for_relation(world.relation(people), budget, domain=world.box, levels=11)
         private = mechanism.simulate(world.mean_reward(), 1)
         assert 0.8 < normalise(world, mean_return(world, plan_on_grid(world, private))) <= 1
-    world = LeavingWorld()
-    ahead = look_ahead(world, lambda states: world.reward_at(states) + 0.02 * states[:, 2])
-    assert 0.8 < normalise(world, mean_return(world, ahead, episodes=400)) < 1.1
 
 
 def test_a_reward_may_replace_the_worlds_own():
@@ -120,8 +111,8 @@ def test_a_reward_may_replace_the_worlds_own():
         (lambda: mean_return(WalkWorld(), lambda s: s), "0 to 1, or a row of 2 probabilities"),
         (lambda: mean_return(WalkWorld(), lambda s: np.ones((len(s), 2))), "1 in sum for each state"),
         (lambda: mean_return(WalkWorld(), uniform_policy(WalkWorld()), episodes=0), "episodes must be"),
-        (lambda: plan_on_grid(LeavingWorld()), "use look_ahead"),
-        (lambda: normalise(LeavingWorld(strength=0.0), 1.0), "all policies are alike"),
+        (lambda: plan_on_grid(LeavingWorld()), "at most 2 dimensions"),
+        (lambda: normalise(ThermostatWorld(power=1e-12), 1.0), "all policies are alike"),
     ],
 )
 def test_wrong_arguments_get_one_clear_sentence(wrong, sentence):

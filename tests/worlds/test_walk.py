@@ -188,7 +188,6 @@ def test_a_private_reward_is_planned_on_and_scored_under_the_true_one():
     [
         (lambda: world_env("walk", reward=lambda s: 1.0), "reward must be a function of many states"),  # pyright: ignore
         (lambda: world_env("walk", reward=lambda s: s * math.nan), "one finite number for each"),
-        (lambda: world_env("walk", render_mode="human"), "cannot be rendered"),
         (lambda: stepped(2), r"action must be 0 \(left\) or 1 \(right\), not 2"),
         (lambda: stepped(0.5), "action must be 0"),
         (lambda: best_return(cells=6), "cells must be a multiple of 4"),

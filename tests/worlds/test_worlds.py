@@ -209,7 +209,6 @@ def test_constants_are_given_by_a_world():
         (lambda: find_world("moon"), "the known ones are walk, thermostat, navigation"),
         (lambda: world_env("moon"), "no world called 'moon'"),
         (lambda: WorldEnv(NavigationWorld(), reward=lambda s: s), "one finite number for each"),
-        (lambda: WorldEnv(NavigationWorld(), render_mode="human"), "The navigation cannot be rendered"),
         (lambda: stepped(ThermostatWorld(), 3), r"must be 0 \(cool\), 1 \(off\) or 2 \(heat\), not 3"),
         (lambda: WalkWorld(reach=2.0), "reach must be at most 1"),
         (lambda: WalkWorld(steps=0), "steps must be"),

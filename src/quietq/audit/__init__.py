@@ -37,10 +37,8 @@ from quietq.audit.finding import (
     Unprotected as Unprotected,
     count_errors as count_errors,
     in_words as in_words,
-    write_movements as write_movements,
-    write_table as write_table,
+    write_tables as write_tables,
 )
 from quietq.audit.frozen_release import frozen_release as frozen_release
 from quietq.audit.neighbours import MOVES as MOVES, Pair as Pair, neighbours as neighbours
-from quietq.audit.person import PersonAttack as PersonAttack, attack_person as attack_person
 from quietq.audit.worst_rows import WorstRows as WorstRows, worst_rows as worst_rows

@@ -150,14 +150,22 @@ class BestTest:
 
     @property
     def expected(self) -> Expected | None:
-        """How scores come out, which is known for Gaussian noise."""
-        return None if self.mu is None else Expected(-(self.mu**2) / 2, self.mu, self.mu**2 / 2, self.mu)
+        """How scores come out, which is known for Gaussian noise, if there is anything to tell apart."""
+        return Expected(-(self.mu**2) / 2, self.mu, self.mu**2 / 2, self.mu) if self.mu else None
 
     @property
     def count(self) -> int:
         return self._first[1][0].size
 
-    def audit(self, runs: int, attack: Attack, **options: Any) -> Finding:
+    def audit(self, runs: int, move: str = "other data", attack: Attack | None = None, **options: Any) -> Finding:
+        """Releases both as often as that, by simulation, and tells them apart.
+
+        What is found comes from the data that was given: unless that is public or synthetic, it is not private.
+        """
+        if attack is None:
+            name, kind = f"{self.mechanism.releases}/{self.mechanism.name}", type(self.before).__name__.lower()
+            seen = "every noisy answer of a release"
+            attack = Attack(name, kind, str(self.mechanism.relation), move, seen, "likelihood ratio")
         promise = Promise.of_mechanism(self.mechanism)
         return audit_draws(self.score, runs, attack, promise, **{"expected": self.expected, **options})
 
@@ -192,7 +200,7 @@ def audit_reward(
     test = BestTest(mechanism, OwnFunction(before, relation), OwnFunction(after, relation))
     seen = f"the private reward, {test.count} numbers"
     attack = Attack(f"reward/{mechanism.name}", world.name, str(relation), name, seen, "likelihood ratio")
-    return test.audit(runs, attack, **options)
+    return test.audit(runs, attack=attack, **options)
 
 
 # The Gaussian process mechanism itself, as often as it takes for a tight bound on mu

@@ -38,6 +38,7 @@ SURVEYS = {
 }
 """Kinds of rows that models and worlds are made of, all of which are audited."""
 
+
 class PlannedAudit(NamedTuple):
     """One line of the table of all audits: neighbours told apart by draws, and moved with the noise held fixed."""
 

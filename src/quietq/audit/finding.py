@@ -11,6 +11,7 @@ from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
 from quietq.audit.distinguisher import Scores, Thresholds
 from quietq.mechanisms.mechanism import Mechanism
 from quietq.privacy import Certificate, InvalidInput, QuietqError
+from quietq.privacy.limits import guess_right
 
 Verdict = Literal["refuted", "consistent"]
 
@@ -35,6 +36,11 @@ class Promise:
         if certificate.epsilon is None or certificate.delta is None:
             raise InvalidInput("There is nothing to audit: this certificate promises nothing.")
         return cls(certificate.standing, certificate.epsilon, certificate.delta, certificate.mu)
+
+    @property
+    def right_guesses(self) -> float:
+        """How often somebody who guesses which of two neighbours it was can be right, at the most."""
+        return guess_right(self.epsilon, self.delta, self.mu)
 
 
 @dataclass(frozen=True)
@@ -84,12 +90,9 @@ class Finding:
         return replace(self, confidence=confidence)
 
     def to_dict(self) -> dict[str, object]:
-        promise = self.promise
         return {
             **asdict(self.attack),
-            f"{promise.standing}_epsilon": promise.epsilon,
-            "delta": promise.delta,
-            f"{promise.standing}_mu": promise.mu,
+            **asdict(self.promise),
             "epsilon_lower": self.epsilon_lower,
             "mu_lower": self.mu_lower,
             "confidence": self.confidence,
@@ -183,7 +186,7 @@ class Movement:
 # Tables
 
 
-COLUMNS = (
+TOLD = (
     "name",
     "standing",
     "epsilon",
@@ -198,33 +201,19 @@ COLUMNS = (
     "score",
     "verdict",
 )
+MOVED = ("name", "norm", "stated", "found", "share", "by")
 
 
-def write_table(findings: Mapping[str, Finding], folder: Path) -> list[Path]:
-    """Writes audit.md and audit.json to a folder that exists."""
-    rows = [_row(name, finding) for name, finding in findings.items()]
-    files = [folder / f"audit.{ending}" for ending in ("md", "json")]
-    files[0].write_text(_markdown(COLUMNS, rows), encoding="utf-8")
-    table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
-    files[1].write_text(json.dumps(table, indent=1))
+def write_tables(findings: Mapping[str, Finding], movements: Sequence[Movement], folder: Path) -> list[Path]:
+    """Writes what draws told (audit.md, audit.json) and how far private steps were moved (sensitivity.md and .json)."""
+    told = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
+    moved = [movement.to_dict() for movement in movements]
+    files = []
+    for name, columns, rows in (("audit", TOLD, told), ("sensitivity", MOVED, moved)):
+        files += [folder / f"{name}.md", folder / f"{name}.json"]
+        files[-2].write_text(_markdown(columns, rows), encoding="utf-8")
+        files[-1].write_text(json.dumps(rows, indent=1))
     return files
-
-
-def write_movements(movements: Sequence[Movement], folder: Path) -> list[Path]:
-    """Writes sensitivity.md and sensitivity.json: how far private steps were moved, with their noise held fixed."""
-    columns = ("name", "norm", "stated", "found", "share", "by")
-    rows = [movement.to_dict() for movement in movements]
-    files = [folder / "sensitivity.md", folder / "sensitivity.json"]
-    files[0].write_text(_markdown(columns, rows), encoding="utf-8")
-    files[1].write_text(json.dumps(rows, indent=1))
-    return files
-
-
-def _row(name: str, finding: Finding) -> dict[str, object]:
-    promise = {f"{finding.promise.standing}_{word}": word for word in ("epsilon", "mu")}
-    known = {promise.get(column, column): value for column, value in finding.to_dict().items()}
-    known |= {"name": name, "standing": finding.promise.standing}
-    return {column: known[column] for column in COLUMNS}
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:

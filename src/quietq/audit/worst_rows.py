@@ -276,7 +276,7 @@ class WorstRows:
         if self.movement.together is not None and self.mechanism.cost.mu is not None:
             mu = self.movement.together * self.mechanism.cost.mu  # in one transcript, and about that in others
             options = {"expected": Expected(-(mu**2) / 2, mu, mu**2 / 2, mu), **options}
-        return test.audit(runs, self._attack("every noisy answer of a release", "likelihood ratio"), **options)
+        return test.audit(runs, self._move, **options)
 
     def audit_file(self, runs: int = 1000, release: Release = simulate, **options: Any) -> Finding:
         """The same for somebody who has the published file alone, by a score that is learned on a quarter of them."""
@@ -284,13 +284,13 @@ class WorstRows:
         def draw(side: int, seed: int) -> Float[np.ndarray, " numbers"]:
             return numbers_in_file(release(self.mechanism, (self.one, self.other)[side], seed))
 
-        attack, promise = self._attack("the published file", "learned"), Promise.of_mechanism(self.mechanism)
-        return audit_draws(draw, runs, attack, promise, **options)
-
-    def _attack(self, seen: str, score: str) -> Attack:
         method, kind = f"{self.mechanism.releases}/{self.mechanism.name}", type(self.one).__name__.lower()
-        by = f"worst rows ({self.movement.by})"
-        return Attack(method, kind, str(self.mechanism.relation), by, seen, score)
+        attack = Attack(method, kind, str(self.mechanism.relation), self._move, "the published file", "learned")
+        return audit_draws(draw, runs, attack, Promise.of_mechanism(self.mechanism), **options)
+
+    @property
+    def _move(self) -> str:
+        return f"worst rows ({self.movement.by})"
 
 
 def numbers_in_file(released: Publishable) -> Float[np.ndarray, " numbers"]:

@@ -216,7 +216,7 @@ def tell(finding: "Finding", sentence: str, as_json: bool, **more: object) -> No
 
 def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | None, as_json: bool) -> None:
     """Runs these audits and frozen-noise checks, and writes one table and one plot of all of them."""
-    from quietq.audit import write_movements, write_table
+    from quietq.audit import write_tables
     from quietq.audit.everything import check_confidence
     from quietq.cli.report import require
     from quietq.cli.report.pictures import plot_findings
@@ -235,7 +235,7 @@ def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | N
                 findings[planned.title] = planned.run(progress=progress).at(each)
             if planned.check is not None:
                 movements.append(planned.check())
-    files = [*write_table(findings, out), *write_movements(movements, out), out / "audit.png"]
+    files = [*write_tables(findings, movements, out), out / "audit.png"]
     plot_findings(findings, out / "audit.png")
     if as_json:
         table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]

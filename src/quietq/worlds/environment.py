@@ -57,13 +57,9 @@ class WorldEnv(gymnasium.Env[np.ndarray, object]):
 
     metadata: Info = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
 
-    def __init__(self, world: World, reward: RewardFunction | None = None, render_mode: str | None = None) -> None:
+    def __init__(self, world: World, reward: RewardFunction | None = None) -> None:
         instance("world", world, World, "a World, e.g. find_world('walk')")
-        if render_mode is not None:
-            raise InvalidInput(
-                f"The {world.name} cannot be rendered, so render_mode must be None, not {render_mode!r}."
-            )
-        self.world, self.render_mode = world, None
+        self.world = world
         self.reward: RewardFunction = world.reward_at if reward is None else reward
         dimension, box = world.box.dimension, world.box
         rewards_at(np.linspace(box.low, box.high, 5), self.reward)
@@ -107,9 +103,9 @@ def rewards_at(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, 
     return values.reshape(states.shape[:-1])
 
 
-def world_env(world: World | str, reward: RewardFunction | None = None, render_mode: str | None = None) -> WorldEnv:
+def world_env(world: World | str, reward: RewardFunction | None = None) -> WorldEnv:
     """A world, or the one of that name, for Gymnasium: what `gymnasium.make` calls."""
-    return WorldEnv(find_world(world) if isinstance(world, str) else world, reward, render_mode)
+    return WorldEnv(find_world(world) if isinstance(world, str) else world, reward)
 
 
 class BoundedObservation(gymnasium.ObservationWrapper):

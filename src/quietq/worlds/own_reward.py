@@ -18,7 +18,7 @@ import os
 import threading
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium
@@ -67,26 +67,8 @@ EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloa
 """The relative rounding error of each type of number."""
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What is said of an environment's own reward; see `OwnReward`."""
-
-    env: gymnasium.Env
-    relation: Relation
-    budget: Budget
-    on: str = "next-state"
-    state: State = None
-    box: Domain | None = None
-    rewards: int | None = None
-    largest: float | None = None
-    accuracy: float | None = None
-
-    def __post_init__(self) -> None:
-        one_of("on", self.on, PLACES)
-
-
 class OwnNoise(ABC):
-    """Noise for rewards of one exactness: those of a type, or as terms. Public, but for what it has drawn."""
+    """Noise for rewards of one exactness, that of a type or the declared one. Public, but for what it has drawn."""
 
     method: ClassVar[str]
     domain: tuple[tuple[float, float], ...] | None = None
@@ -96,37 +78,42 @@ class OwnNoise(ABC):
     left: float = math.inf
     """How many rewards are still covered."""
 
-    def __init__(self, terms: Terms, kind: str) -> None:
-        relation, largest, accuracy = terms.relation, terms.largest, terms.accuracy
-        self.terms, self._kind = terms, kind if accuracy is None else None
+    def __init__(
+        self,
+        env: gymnasium.Env,
+        relation: Relation,
+        budget: Budget,
+        kind: str,
+        *,
+        on: str = "next-state",
+        state: State = None,
+        box: Domain | None = None,
+        rewards: int | None = None,
+        largest: float | None = None,
+        accuracy: float | None = None,
+    ) -> None:
+        one_of("on", on, PLACES)
+        self.env, self.relation, self.budget = env, relation, budget
+        self.on, self.part, self.box, self.rewards = on, state, box, rewards
+        self._kind = kind if accuracy is None else None
         radius = getattr(relation, "radius", 0.0)
         self.largest = size_bound(radius, relation.people) if largest is None else positive("largest", largest)
         # A reward may be wrong by eight units in the last place of its largest value.
         self.error = 8 * EPSILON[kind] * self.largest if accuracy is None else positive("accuracy", accuracy)
-        law = self._prepare(terms)
-        self.sigma = law.sigma
-        self.largest = min(self.largest, largest_value(self.sigma))
+        law = self._prepare()
+        self.largest = min(self.largest, largest_value(law.sigma))
         self.query = Query(np.atleast_1d, self.sensitivity, law, in_parts=True)
 
     @abstractmethod
-    def _prepare(self, terms: Terms) -> Law:
-        """Returns the noise; sets sensitivity and how, with `error` allowed for; refuses terms that do not fit."""
+    def _prepare(self) -> Law:
+        """Returns the noise; sets sensitivity and how, with `error` allowed for; refuses what does not fit."""
 
-    def open(self, account: Account | None) -> Transcript:
+    def open(self, account: Account | None) -> tuple[Transcript, Certificate]:
         """Returns the transcript that all rewards are answered through, each a part of one query."""
-        terms = self.terms
-        transcript = Transcript(terms.relation, terms.budget, account, largest=self.largest, error=self.error)
+        transcript = Transcript(self.relation, self.budget, account, largest=self.largest, error=self.error)
         transcript.ask(self.query)
-        return transcript
-
-    def certify(self, transcript: Transcript) -> Certificate:
-        assumptions = (
-            Code.REWARD_OF_STATE(self.terms.on),
-            Code.INDEPENDENT(),
-            self.how,
-            Code.REWARDS_CLIPPED(self.largest),
-        )
-        return transcript.certificate(self.method, self.domain, assumptions)
+        given = Code.REWARD_OF_STATE(self.on), Code.INDEPENDENT(), self.how, Code.REWARDS_CLIPPED(self.largest)
+        return transcript, transcript.certificate(self.method, self.domain, given)
 
     def check_type(self, coarse: str | None) -> None:
         """Refuses a reward of a type that is less exact than what is covered."""
@@ -144,7 +131,7 @@ class OwnNoise(ABC):
 
     def check_left(self) -> None:
         if not self.left:
-            raise BudgetExhausted(f"All {self.terms.rewards} rewards that this budget covers have been released.")
+            raise BudgetExhausted(f"All {self.rewards} rewards that this budget covers have been released.")
 
     def known(self, at: Place) -> float | None:
         return None
@@ -196,13 +183,13 @@ class PathNoise(OwnNoise):
 
     method = "gaussian-process"
 
-    def _prepare(self, terms: Terms) -> OnlinePaths:
-        env, relation, state = terms.env, terms.relation, terms.state
+    def _prepare(self) -> OnlinePaths:
+        env, relation, state = self.env, self.relation, self.part
         assert isinstance(relation, LipschitzBall)
-        if terms.rewards is not None:
+        if self.rewards is not None:
             raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
         refuse_categories(env.observation_space, state)
-        self._box = _box_of(env, state) if terms.box is None else Box.of(terms.box)
+        self._box = _box_of(env, state) if self.box is None else Box.of(self.box)
         if self._box.dimension != 1:
             raise InvalidInput(
                 f"A LipschitzBall speaks of one dimension, but the box is {self._box}: name one `state`."
@@ -214,7 +201,7 @@ class PathNoise(OwnNoise):
         radius = wide.rkhs_radius(kernel.norm)
         # Both neighbours' rewards err; and they belong to the state as it was before it was rounded for show.
         error = self.error + wide.lipschitz * _blur(env, state, self._box) / 2
-        by_action = terms.on == "state-action"
+        by_action = self.on == "state-action"
         outputs = relation.actions if by_action else 1
         # States nearer than 2^-16 of the box share a released value, or those nearer than what rounding errors need.
         levels = finest_levels(kernel, error, radius, 16, outputs)
@@ -226,13 +213,13 @@ class PathNoise(OwnNoise):
         paths = 1 if self._actions is None else int(self._actions.n)
         self.domain = tuple(zip(self._box.low, self._box.high, strict=True))
         self.how = Code.FIRST_SEEN(self.gap)
-        law = OnlinePaths(kernel, self.gap, self.sensitivity / terms.budget.mu, paths)
+        law = OnlinePaths(kernel, self.gap, self.sensitivity / self.budget.mu, paths)
         self._paths = law.paths
         return law
 
     def state(self, observation: Observation) -> float:
-        batch = batch_of([observation], self.terms.env.observation_space)
-        return float(states_of(batch, 1, self.terms.state, 1)[0, 0])
+        batch = batch_of([observation], self.env.observation_space)
+        return float(states_of(batch, 1, self.part, 1)[0, 0])
 
     def place(self, state: float | None, action: Action) -> Place:
         if state is None:
@@ -260,31 +247,30 @@ class IndependentNoise(OwnNoise):
 
     method = "independent-gaussian"
 
-    def _prepare(self, terms: Terms) -> Law:
-        if terms.rewards is None or terms.state is not None or terms.box is not None:
+    def _prepare(self) -> Law:
+        if self.rewards is None or self.part is not None or self.box is not None:
             raise InvalidInput(
                 "Under a SupBall every observed reward has noise of its own, wherever it was seen: say with "
                 "`rewards` how many there will be, and leave `state` and `box` out."
             )
-        assert isinstance(terms.relation, SupBall)
-        self.left = total = count("rewards", terms.rewards)
-        check_allowance(2 * self.error, terms.relation.radius, self.error)
+        assert isinstance(self.relation, SupBall)
+        self.left = total = count("rewards", self.rewards)
+        check_allowance(2 * self.error, self.relation.radius, self.error)
         # Nothing is amplified: each reward of either neighbour errs by no more than that.
-        self.sensitivity = (terms.relation.radius + 2 * self.error) * math.sqrt(total)
+        self.sensitivity = (self.relation.radius + 2 * self.error) * math.sqrt(total)
         self.how = Code.REWARDS_NOISED_ONCE(total)
-        return Gaussian(self.sensitivity / terms.budget.mu, Independent(ObservedRewards(total, 0)))
+        return Gaussian(self.sensitivity / self.budget.mu, Independent(ObservedRewards(total, 0)))
 
     def release(self, at: Place, value: float, transcript: Transcript) -> float:
-        self.check_left()
         self.left -= 1
         return super().release(at, value, transcript)
 
 
-def noise_for(terms: Terms) -> OwnNoise:
-    kinds = {LipschitzBall: PathNoise, SupBall: IndependentNoise}
-    for relation, noise in kinds.items():
-        if isinstance(terms.relation, relation):
-            return noise(terms, "float64")
+def noise_kind(relation: Relation) -> type[OwnNoise]:
+    if isinstance(relation, LipschitzBall):
+        return PathNoise
+    if isinstance(relation, SupBall):
+        return IndependentNoise
     raise InvalidInput(
         "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the function "
         "(GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
@@ -348,16 +334,20 @@ class OwnReward(gymnasium.Wrapper):
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         refuse_recorders(env)
         refuse_private_worlds(env)
-        self._noise = noise_for(Terms(env, relation, budget, **terms))
-        self._transcript = self._noise.open(account)
-        self.certificate = self._noise.certify(self._transcript)
         super().__init__(env)
+        self._account = account
+        self._make = partial(noise_kind(relation), env, relation, budget, **terms)
+        self._prepare("float64")
         if sentence := weak_promise(budget, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
-        self._account = account
         self._process, self._lock = os.getpid(), threading.Lock()
         self._spent = False
         self._before: float | None = None
+
+    def _prepare(self, kind: str) -> None:
+        """Makes noise for rewards of this type; nothing is drawn or charged."""
+        self._noise = self._make(kind)
+        self._transcript, self.certificate = self._noise.open(self._account)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
@@ -377,7 +367,7 @@ class OwnReward(gymnasium.Wrapper):
         observation, own, terminated, truncated, info = _hide_reward(*self.env.step(action))
         before, after = self._before, self._noise.state(observation)
         self._before = after
-        looked_at = after if self._noise.terms.on == "next-state" else before
+        looked_at = after if self._noise.on == "next-state" else before
         reward = self._release(self._noise.place(looked_at, action), own)
         return observation, reward, terminated, truncated, scrub(info)
 
@@ -387,9 +377,7 @@ class OwnReward(gymnasium.Wrapper):
             return known
         value, coarse = _finite(own.value), coarse_type(own.value)
         if not self._spent and coarse in EPSILON:  # the first reward's type says how exact rewards are
-            self._noise = type(self._noise)(self._noise.terms, coarse)
-            self._transcript = self._noise.open(self._account)
-            self.certificate = self._noise.certify(self._transcript)
+            self._prepare(coarse)
         self._noise.check_type(coarse)
         self._transcript.charge()
         self._spent = True

@@ -1,8 +1,7 @@
 """Policies that are planned, and the returns of policies.
 
-- In a known world: backward induction on a grid in few dimensions (`plan_on_grid`), a look ahead in many
-  (`look_ahead`). A plan for the true reward looks at it and is for the operator; a plan for a released reward is
-  post-processing, and can be published under that reward's certificate.
+- In a known world: backward induction on a grid (`plan_on_grid`). A plan for the true reward looks at it and is for the
+  operator; a plan for a released reward is post-processing, and can be published under that reward's certificate.
 - In a private world: the best linear policy that the cross-entropy method finds (`plan_linear`). It costs nothing but
   time, and answers whether a world is any good before anybody trains a network in it.
 - Returns: in any world by Monte Carlo over many episodes at once, and exactly in the walk. There the expectation over a
@@ -84,7 +83,7 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
     if box.dimension > MOST_ON_A_GRID or world.draws > MOST_ON_A_GRID:
         raise InvalidInput(
             f"A grid is for at most {MOST_ON_A_GRID} dimensions and as many draws, but the {world.name} has "
-            f"{box.dimension} and {world.draws}: use look_ahead."
+            f"{box.dimension} and {world.draws}."
         )
     reward = world.reward_at if reward is None else reward
     cells = {1: 512, 2: 40}[box.dimension] if cells is None else count("cells", cells)
@@ -97,22 +96,6 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
         rows.append(np.stack([gain + move @ value for gain, move in zip(gains, moves, strict=True)]))
         value = rows[-1].max(axis=0)
     return GridPlan(box, np.stack(rows[::-1]), cells, getattr(reward, "certificate", None))
-
-
-def look_ahead(world: World, reward: RewardFunction | None = None, depth: int = 2) -> Policy:
-    """A policy that tries all sequences of `depth` actions, as if chance took its middle, and begins the best."""
-    function, depth = world.reward_at if reward is None else reward, count("depth", depth, most=5)
-
-    def policy(states: np.ndarray) -> Int[np.ndarray, " points"]:
-        ahead, total = states[None], np.zeros((1, len(states)))
-        for _ in range(depth):  # sequences multiply by the number of actions, the first staying the slowest
-            actions = np.tile(np.arange(world.actions), len(ahead))[:, None]
-            ahead = np.repeat(ahead, world.actions, axis=0)
-            ahead, _ = world.move(ahead, actions, np.full((*ahead.shape[:-1], world.draws), 0.5), np)
-            total = np.repeat(total, world.actions, axis=0) + rewards_at(ahead, function)
-        return np.asarray(total.argmax(axis=0) // world.actions ** (depth - 1))
-
-    return policy
 
 
 def after(
@@ -197,18 +180,12 @@ def uniform_policy(world: World) -> Policy:
     return lambda states: np.full((len(states), world.actions), 1 / world.actions)
 
 
-def best_known(world: World) -> Policy:
-    """The best policy that is known for the true reward: by a grid, or by a look ahead; not private."""
-    on_grid = max(world.box.dimension, world.draws) <= MOST_ON_A_GRID
-    return plan_on_grid(world) if on_grid else look_ahead(world)
-
-
 @functools.cache
 def reference(world: World, episodes: int = EPISODES, seed: int = 0) -> Reference:
-    """Returns of uniformly random actions and of the best known policy; exact for the walk. Not private."""
+    """Returns of uniformly random actions and of the best plan on a grid; exact for the walk. Not private."""
     if world == WALK:
         return Reference(random_return(), best_return())
-    policies = uniform_policy(world), best_known(world)
+    policies = uniform_policy(world), plan_on_grid(world)
     return Reference(*(mean_return(world, policy, episodes=episodes, seed=seed) for policy in policies))
 
 

@@ -122,6 +122,17 @@ class Simulator:
             far = np.asarray(np.any(np.abs(after - middle) > self.halt * deviation, axis=-1))
         return Step(after, self.rewards(states, actions, after), self.ends(after), far)
 
+    def settle(
+        self, found: Step, chance: float | np.ndarray, left: int | np.ndarray
+    ) -> tuple[Float[np.ndarray, "*copies"], Bool[np.ndarray, "*copies"]]:
+        """The reward of a step, and whether the episode ended, by chance or by a halt.
+
+        A halt, unless the episode ended anyway, costs the least reward for each step that is left.
+        """
+        ended = np.asarray(chance < found.ends)
+        rewards = found.rewards + np.where(found.halted & ~ended, self.least * left, 0.0)
+        return np.asarray(rewards), np.asarray(found.halted | ended)
+
     def _actions(self, actions: np.ndarray) -> np.ndarray:
         """Actions in their own units."""
         acting = self.world.spaces.action_box
@@ -168,17 +179,13 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
         halt: float | None = HALT,
         noise: bool = True,
         seed: int = 0,
-        render_mode: str | None = None,
     ) -> None:
         instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
-        if render_mode is not None:
-            raise InvalidInput(f"A private world cannot be rendered, so render_mode must be None, not {render_mode!r}.")
         if halt is not None:
             positive("halt", halt)
         self.world = world
         self.steps = count("steps", steps)
         self.simulator = Simulator(world, halt, noise)
-        self.render_mode = None
         self.members = None
         if count("ensemble", ensemble) > 1:
             self.members = world.plausible(ensemble, np.random.default_rng(count("seed", seed, 0)))
@@ -210,15 +217,11 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
         found = self.simulator.step(self._state, self.unit(np.asarray(action)), draws, weights=self._weights)
         self._state = found.states
         self._left -= 1
-        reward = float(found.rewards)
         truncated = self._left == 0
-        halted = bool(found.halted)
-        ended = self.np_random.random() < float(found.ends)
-        if halted and not ended:
-            reward += self.simulator.least * self._left
-        if halted or ended:
+        rewards, over = self.simulator.settle(found, self.np_random.random(), self._left)
+        if over:
             self._left = 0
-        return self.seen(self._state), reward, halted or ended, truncated, {"halt": halted}
+        return self.seen(self._state), float(rewards), bool(over), truncated, {"halt": bool(found.halted)}
 
     @property
     def certificate(self) -> Certificate:
@@ -294,7 +297,6 @@ class WorldCopies(VectorEnv):
         self.single_observation_space, self.single_action_space = self.one.observation_space, self.one.action_space
         self.observation_space = batch_space(self.single_observation_space, copies)
         self.action_space = batch_space(self.single_action_space, copies)
-        self.render_mode = None
         self._begun = False
         self._states = np.zeros((copies, world.spaces.states))
         self._left = np.zeros(copies, int)
@@ -328,9 +330,7 @@ class WorldCopies(VectorEnv):
         found = self.one.simulator.step(self._states, self.one.unit(given), draws, weights=self._weights)
         self._states = found.states
         self._left -= 1
-        ended = self.np_random.random(self.num_envs) < found.ends
-        rewards = found.rewards + np.where(found.halted & ~ended, self.one.simulator.least * self._left, 0.0)
-        terminated = found.halted | ended
+        rewards, terminated = self.one.simulator.settle(found, self.np_random.random(self.num_envs), self._left)
         truncated = self._left == 0
         seen = self.one.seen(self._states)
         info: Info = {"halt": found.halted}
