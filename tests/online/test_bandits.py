@@ -437,3 +437,59 @@ def test_several_visits_move_running_sums_by_no_more_than_stated() -> None:
             worst = max(worst, float(np.linalg.norm(np.concatenate(looked[0]) - np.concatenate(looked[1]))))
     stated = math.sqrt(2) * 3 * longest_column(way.scales, way.decays, 16)
     assert 0.8 * stated < worst <= stated * (1 + 1e-8)
+
+
+SPELLINGS = ("Ann", "ann", "ANN ", " Ann", "Ann\u200b", "\uff21nn", "A\u00adnn")
+NUMBERS = (7, "7", "007", "7.0", "+7", "7e0")
+
+
+@pytest.mark.parametrize("spellings", [SPELLINGS, NUMBERS])
+def test_one_person_however_spelt_has_one_number_of_visits(spellings: tuple[object, ...]) -> None:
+    policy = Episodes(2, PURE, named=True, visits=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        policy.learn_batch(None, [0] * len(spellings), [1.0] * len(spellings), spellings)
+        policy.learn(None, 0, 1.0, "\ud800")  # no text, and somebody all the same
+    assert policy.left_out == len(spellings) - 1
+
+
+@pytest.mark.parametrize("name", ["state", "law", "certificate", "visits"])
+def test_what_was_promised_is_not_replaced(name: str) -> None:
+    """A state that is put back would have its answers noised again."""
+    policy = Episodes(2, PURE)
+    policy.learn(None, 0, 0.7)
+    with pytest.raises(AttributeError, match=f"{name} was promised"):
+        setattr(policy, name, getattr(policy, name))
+
+
+def test_an_interrupted_end_of_an_epoch_noises_no_answer_twice() -> None:
+    """Whatever of the end was done when Ctrl-C came, the first epoch's answers are in one noised sum at the most."""
+    for interrupted_call in range(2):
+        policy = Elimination(2, Budget(50.0, 0.0), arrivals=4000)
+        needed = policy.epoch.answers
+        sums: list[float] = []
+        noised = policy._noised
+
+        def watched(numbers: np.ndarray, noised: Any = noised, sums: list[float] = sums) -> np.ndarray:
+            answer = noised(numbers)
+            sums.append(float(numbers.sum()))
+            return answer
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        vars(policy)["_noised"] = watched
+        for arm in (0, 1):
+            for _ in range(needed - arm):
+                policy.learn(None, arm, 1.0)
+        # The last answer ends the epoch; it is interrupted before the draw, or as soon as the noise is there.
+        patched = {
+            0: mock.patch.object(Elimination, "_forget", interrupt),
+            1: mock.patch.object(np, "flatnonzero", interrupt),
+        }
+        with patched[interrupted_call], pytest.raises(KeyboardInterrupt):
+            policy.learn(None, 1, 1.0)
+        for arm in (0, 1):
+            for _ in range(2 * policy._epoch(2, 2).answers):
+                policy.learn(None, arm, 0.0)
+        assert sum(sums) <= 2 * needed

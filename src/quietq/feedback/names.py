@@ -69,6 +69,18 @@ def in_words(text: pl.Series) -> pl.DataFrame:
     return frame.select(number.alias(NUMBER), name.alias(NAME))
 
 
+def forms_of(names: list[str]) -> list[str]:
+    """Each name in the one form of its spellings, empty where nothing of it can be seen.
+
+    >>> forms_of(["Ann", "ANN ", "007", "7.0", " "])
+    ['ann', 'ann', '7', '7', '']
+    """
+    # Half a surrogate pair is no text: it counts as its own escape.
+    text = pl.Series("text", [name.encode(errors="backslashreplace").decode() for name in names], pl.String)
+    found = in_words(text)
+    return found[NUMBER].cast(pl.String).fill_null(found[NAME]).fill_null("").to_list()
+
+
 def in_form(text: pl.Series) -> pl.Series:
     """Each text in the one form of its spellings; the form of a form is itself."""
     lower = text.str.to_lowercase()

@@ -101,10 +101,11 @@ class Elimination(PrivateBandit):
     def _end_epoch(self) -> None:
         state, epoch = self.state, self.epoch
         left = np.flatnonzero(state.left)
-        means = self._noised(state.units[left] / UNITS) / epoch.answers
+        sums = state.units[left] / UNITS
+        self._forget()  # before the draw: whatever interrupts it, no answer can be noised twice
+        means = self._noised(sums) / epoch.answers
         state.left[left[means < means.max() - 2 * (epoch.sampling + epoch.noise)]] = False
         state.epoch += 1
-        self._forget()
 
     def _learned(self) -> int:
         """In earlier epochs there were at least as many arms, and two."""

@@ -276,4 +276,4 @@ class Linear(PrivateBandit):
         yield from super()._possible()
 
     def _forget(self) -> None:
-        self.state = self._sums.forget(self.state)
+        self._replace(state=self._sums.forget(self.state))

@@ -34,7 +34,7 @@ from quietq.noise.rounding import rounding_step
 from quietq.privacy import Arrivals, Assumption, Budget, Code, Cost, weak_promise
 from quietq.privacy.account import Account
 from quietq.privacy.checks import Check, Checked, count, flag, instance, optional, real, same_process, shown
-from quietq.privacy.errors import BudgetExhausted, InvalidInput, PrivacyWarning
+from quietq.privacy.errors import BudgetExhausted, InvalidInput, MissingExtra, PrivacyWarning
 from quietq.privacy.norms import Answers, AnyNorm, sensitivity
 from quietq.privacy.transcript import Query, Transcript
 from quietq.privacy.words import plural
@@ -44,6 +44,8 @@ UNITS = 2**20
 MOST = 2**33
 """Sums of more answers are no longer exact in float64."""
 MOST_ARRIVALS = 2**31 - 1
+_KEPT = ("state", "law", "certificate")
+"""Set once, or by the policy itself: a state that is put back would have its answers noised again."""
 FARTHEST = 1000.0  # standard deviations, beyond which noise is with a probability below e^-1000
 
 
@@ -125,6 +127,7 @@ class PrivateBandit(Checked, ABC):
         self._process, self._handed_over = os.getpid(), False
         self._streams = None if self.simulate is None else SeededStreams()
         self._count(Counter())
+        self._hashes([])  # what it needs for names is there, or it is refused before anything is charged
         self.state: Any = self._start()  # PRIVATE
         self._transcript = Transcript(
             self.relation,
@@ -142,7 +145,7 @@ class PrivateBandit(Checked, ABC):
         self._transcript.charge()
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in self.__dataclass_fields__ and hasattr(self, "certificate"):
+        if (name in self.__dataclass_fields__ or name in _KEPT) and hasattr(self, "certificate"):
             raise AttributeError(f"{name} was promised by the policy's certificate, and is not changed: make another.")
         super().__setattr__(name, value)
 
@@ -256,7 +259,7 @@ class PrivateBandit(Checked, ABC):
                 (self._shown(context, count("arm", arm, 0, self.arms - 1)), self._units(reward))
                 for context, arm, reward in zip(contexts, arms, rewards, strict=True)
             ]
-            names = [self._hash(person) for person in people]
+            names = self._hashes(people)
             taken = [answer for answer, counts in zip(given, self._admit(names), strict=True) if counts]
             # What is warned of may be made an error: then nothing was counted or learned yet.
             self._warn_of(names, taken)
@@ -304,20 +307,25 @@ class PrivateBandit(Checked, ABC):
         """How many answers were beyond their person's `visits`: public, because it follows from who came when."""
         return self._left_out
 
-    def _hash(self, person: object) -> str:
-        """By what visits are counted; empty where they are not."""
+    def _hashes(self, people: list[object]) -> list[str]:
+        """By what visits are counted, for each of these people; empty where they are not."""
         if not self.named:
-            if person is not None:
+            if any(person is not None for person in people):
                 raise InvalidInput("person must be left out, unless the policy counts visits by name: named=True.")
-            return ""
-        # Python does not write out numbers of thousands of digits.
-        if not isinstance(person, str | Integral) or (isinstance(person, Integral) and abs(int(person)) > 10**100):
-            raise InvalidInput(
-                "person must be a name or a whole number of at most 100 digits, because this policy counts visits by "
-                "name."
-            )
-        name = person if isinstance(person, str) else str(int(person))
-        return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+            return [""] * len(people)
+        try:
+            from quietq.feedback.names import forms_of
+        except ImportError as error:
+            raise MissingExtra.of("people", "Counting visits by name needs Polars") from error
+        for person in people:
+            # Python does not write out numbers of thousands of digits.
+            if not isinstance(person, str | Integral) or (isinstance(person, Integral) and abs(int(person)) > 10**100):
+                raise InvalidInput(
+                    "person must be a name or a whole number of at most 100 digits, because this policy counts visits "
+                    "by name."
+                )
+        forms = forms_of([person if isinstance(person, str) else str(int(person)) for person in people])
+        return [hashlib.blake2b(form.encode(), digest_size=16).hexdigest() for form in forms]
 
     def _admit(self, names: list[str]) -> list[bool]:
         """Whether each one's answer counts, or a refusal. It changes nothing, and follows from public things alone."""
@@ -386,10 +394,15 @@ class PrivateBandit(Checked, ABC):
 
     def _forget(self) -> None:
         """Drops all answers that were not noised yet: all, where they cannot be told from those that were."""
-        self.state = self._start()
+        self._replace(state=self._start())
+
+    def _replace(self, **kept: object) -> None:
+        """Replaces what nobody else may set."""
+        vars(self).update(kept)
 
     def _forget_visits(self) -> None:
         """From now on some visits may be unknown."""
         known, told = self._about_visits(True), self.certificate.assumptions
         if set(known) <= set(told):
-            self.certificate = self.certificate.with_assumption(*self._about_visits(False), without=known)
+            certificate = self.certificate.with_assumption(*self._about_visits(False), without=known)
+            self._replace(certificate=certificate)

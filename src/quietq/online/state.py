@@ -136,7 +136,7 @@ def _read(path: Path, features: Features | None) -> PrivateBandit:
     except Exception as error:  # of whatever kind
         raise InvalidInput(f"{NAME} is not the state of a policy, or a damaged one.") from error
     policy._drawn = header.drawn
-    policy.state = _filled(policy.state, arrays)
+    policy._replace(state=_filled(policy.state, arrays))
     policy._count(Counter(header.seen))
     with np.errstate(all="ignore"):
         impossible = next((name for name, possible in policy._possible() if not possible), None)
@@ -146,7 +146,7 @@ def _read(path: Path, features: Features | None) -> PrivateBandit:
         policy._forget_visits()
     if _stated(certificate) != _stated(policy.certificate):
         raise InvalidInput(f"The state's certificate is not that of its settings: {_EDITED}")
-    policy.certificate = certificate
+    policy._replace(certificate=certificate)
     return policy
 
 
