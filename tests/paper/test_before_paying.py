@@ -8,7 +8,6 @@ import equinox as eqx
 import gymnasium
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from agent_cases import BUDGET, FIFTY, SPENDERS
 from gymnasium.spaces import Box, Discrete
@@ -16,7 +15,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from quietq import Accountant, Budget, InvalidInput, SupBall
 from quietq.noise.box import Box as States
-from quietq.paper import GradientNoise, NetworkValueNoise, ValueNoise
+from quietq.paper import GradientNoise, ValueNoise
 from quietq.paper.agents import Agent
 from quietq.paper.agents.gymnasium_loop import LARGEST, read_rewards
 from quietq.paper.agents.jax_world import JaxReward
@@ -153,22 +152,6 @@ def test_a_vector_environment_hides_the_types_of_its_copies_and_the_certificate_
     assumptions = training.certificate().assumptions
     said = [one.enforced for one in assumptions if "before they were put in one array" in one.text]
     assert said == [False]
-
-
-@pytest.mark.parametrize("name", ["lbfgs", "polyak_sgd", "stateless", "incremental_update", "__name__"])
-def test_optimisers_that_need_more_than_gradients_are_refused_at_once(name):
-    with pytest.raises(InvalidInput, match="needs nothing but gradients"):
-        NetworkValueNoise(**PROMISE, optimiser=name)
-
-
-def test_an_optimiser_that_fails_costs_nothing():
-    def update(updates, state, params=None):
-        raise RuntimeError("a bad optimiser")
-
-    bad = optax.GradientTransformation(lambda params: optax.EmptyState(), update)
-    method = NetworkValueNoise(**PROMISE, batch=20, optimiser=bad)
-    refused("walk", "a bad optimiser", method, RuntimeError)
-    refused(Place(), "a bad optimiser", method, RuntimeError)
 
 
 @pytest.mark.slow
