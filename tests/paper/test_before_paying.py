@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from quietq import Accountant, Budget, InvalidInput, SupBall
 from quietq.noise.box import Box as States
-from quietq.paper import GradientNoise, ValueNoise
+from quietq.paper import GradientNoise, NetworkValueNoise, ValueNoise
 from quietq.paper.agents import Agent
 from quietq.paper.agents.gymnasium_loop import LARGEST, read_rewards
 from quietq.paper.agents.jax_world import JaxReward
@@ -152,6 +152,15 @@ def test_a_vector_environment_hides_the_types_of_its_copies_and_the_certificate_
     assumptions = training.certificate().assumptions
     said = [one.enforced for one in assumptions if "before they were put in one array" in one.text]
     assert said == [False]
+
+
+def test_a_learner_that_fails_costs_nothing():
+    class Bad(NetworkValueNoise):
+        def apply(self, network, optimiser, gradient):
+            raise RuntimeError("a bad optimiser")
+
+    refused("walk", "a bad optimiser", Bad(**PROMISE, batch=20), RuntimeError)
+    refused(Place(), "a bad optimiser", Bad(**PROMISE, batch=20), RuntimeError)
 
 
 @pytest.mark.slow
