@@ -61,7 +61,6 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.online",
      "Elimination Episodes Linear LocalUCB TreeUCB resume save"),
     ("quietq.online.ucb", "keeps"),
-    ("quietq.paper.agents.reward_learner", "ReleasedValues"),
     ("quietq.audit", "Visit audit_bandit audit_mechanism audit_reward frozen_bandit "
                      "frozen_release all_but_two worst_rows"),
     ("quietq.paper.attacks", "audit_evaluation audit_training frozen_sensitivity reconstruct"),
@@ -689,14 +688,6 @@ def evaluation(options: dict[str, Any]) -> Any:
     return [[one.weights, one(np.arange(5)), certified(one.certificate)] for one in found]
 
 
-@case("evaluation/of sessions")
-def evaluated_sessions() -> Any:
-    made = qq.Evaluation(budget=qq.Budget(1.0, 1e-6), relation=qq.Trajectories(300, 1.0, 4), gamma=0.8,
-                         cells=qq.Cells.between([0.0, 0.5, 1.0]))  # fmt: skip
-    found = made.release(read_visits(), simulate=3), made.release(read_visits())
-    return [[one.weights, all_of(one.as_function())] for one in found]
-
-
 # Rewards in environments, and what is made of releases
 
 
@@ -908,7 +899,7 @@ def of_released_values() -> Any:
         agent.save(Path(folder) / "agent.qq")
         loaded = qq.Agent.load(Path(folder) / "agent.qq")
         again = all_of(qq.load(Path(folder) / "agent.qq"))
-    learner = qq.ActorCritic(qq.ReleasedValues.of(agent), **METHODS["actor-critic"][1])
+    learner = qq.ActorCritic(agent.released_values(), **METHODS["actor-critic"][1])
     return [answers_in(loaded), again, answers(qq.Agent("walk", learner, seed=3).learn(STEPS))]
 
 

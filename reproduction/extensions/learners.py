@@ -114,7 +114,7 @@ def measure_values(people: tuple[int, ...], draws: int, steps: int = STEPS) -> l
         method = paper.InputNoise(relation=WALK.relation(number), budget=budget())
         agent = paper.Agent(WALK, method, seed=SEED).learn(steps, simulate=draws)
         before += agent.evaluate().scores or []
-        sources += [ReleasedValues.of(agent, member) for member in range(agent.members)]
+        sources += [agent.released_values(member) for member in range(agent.members)]
     after = paper.Agent(WALK, paper.ActorCritic(sources), seed=SEED).learn(steps).evaluate().scores
     found = {"values released by input": before, "actor-critic on these values": after}
     return [one for setting, scores in found.items() for one in score_rows(ACTOR_CRITIC, setting, scores, people)]

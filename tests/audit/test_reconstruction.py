@@ -84,19 +84,19 @@ def test_the_bellman_equation_gives_the_reward_away(name: str, gamma: float) -> 
     grid, truth, values = planned(name, gamma)
     assert np.allclose(implied_rewards(grid, values, gamma), grid.expected(truth))
     found = invert(grid, values, gamma)
-    assert found.rewards == pytest.approx(truth, abs=1e-4)  # with scale and shift
-    assert found.residual < 1e-6
+    assert found == pytest.approx(truth, abs=1e-4)  # with scale and shift
+    assert grid.expected(found) == pytest.approx(grid.expected(truth), abs=1e-6)
 
 
 def test_a_wrong_discount_still_gives_the_shape() -> None:
     grid, truth, values = planned("walk")
-    assert correlation(invert(grid, values, 0.8).rewards, truth) > 0.9
+    assert correlation(invert(grid, values, 0.8), truth) > 0.9
 
 
 def test_errors_of_the_values_are_kept_from_blowing_up() -> None:
     grid, truth, values = planned("walk")
     wave = 0.02 * np.cos(2 * np.pi * 3 * grid.states + np.array([0.0, 1.0]))
-    rough, calm = (invert(grid, values + wave, GAMMA, steepest).rewards for steepest in (None, 1 / 64))
+    rough, calm = (invert(grid, values + wave, GAMMA, steepest) for steepest in (None, 1 / 64))
     assert np.abs(np.diff(calm)).max() <= 1.011 / 64
     assert correlation(calm, truth) > 0.95
     assert np.square(calm - truth).mean() < np.square(rough - truth).mean()
@@ -140,7 +140,6 @@ def test_margins_fall_until_the_policy_is_matched() -> None:
     assert len(found.margins) == 20
     assert all(after <= before + 1e-12 for before, after in pairwise(found.margins))
     assert found.margins[-1] < 0.1 * found.margins[0]
-    assert found.rewards == pytest.approx(grid.hats(7) @ found.weights)
 
 
 # All together
@@ -268,7 +267,6 @@ def test_what_cannot_be_attacked_is_refused_in_a_sentence() -> None:
         (lambda: inverse_rl(grid, best[1:], GAMMA), "best must be true or false"),
         (lambda: inverse_rl(grid, best, GAMMA, wrong=0.5), "wrong must be at least 1"),
         (lambda: apprenticeship(grid, values, GAMMA), "policy must give 2 probabilities"),
-        (lambda: apprenticeship(grid, mixed(best), GAMMA, knots=100), "knots must be at most 65"),
         (lambda: reconstruct(lambda states: values, WALK), "gamma must be the discount"),
         (lambda: reconstruct(lambda states: values[1:], WALK, GAMMA), "release must give 2 finite numbers"),
         (lambda: reconstruct(lambda states: values, WALK, GAMMA, attacks=["guess"]), "attacks must be some of"),

@@ -165,8 +165,6 @@ def even(*given: np.ndarray) -> np.ndarray:
 
 
 SEE_ROWS: dict[str, tuple[Callable[..., Any], Callable[[Code], Entry]]] = {
-    "cells of sessions": (zeros, lambda code: lambda rows, account: cells(code).release(
-        read(rows, PEOPLE), account=account)),
     "cells of trajectories": (zeros, lambda code: lambda rows, account: cells(code).release(
         trajectories(rows), account=account)),
     "a policy": (even, lambda code: evaluated({"policies": {"a": code}})),
@@ -261,8 +259,7 @@ def test_other_functions_are_shown_the_same_whoever_came_by(where):
     assert not code.charged
 
 
-@pytest.mark.parametrize("source", [lambda rows: read(rows, PEOPLE), trajectories], ids=["sessions", "trajectories"])
-def test_refusals_do_not_find_out_where_somebody_is(source):
+def test_refusals_do_not_find_out_where_somebody_is():
     """A rule that always fails, in one of two ways, would halve what is unknown of a state at every refusal."""
     somebody, low, high = float(trajectories(ROWS[0])[0][0][0, 0]), -2.0, 2.0
     account = Accountant(None, apart=Budget(2.5, 1e-4))
@@ -278,22 +275,13 @@ def test_refusals_do_not_find_out_where_somebody_is(source):
     for _ in range(20):
         middle = (low + high) / 2
         with pytest.raises(QuietqError) as caught:
-            cells(compares_with(middle)).release(source(ROWS[0]), account=account)
+            cells(compares_with(middle)).release(trajectories(ROWS[0]), account=account)
         if "KeyError" in str(caught.value):
             low = middle
         elif "ValueError" in str(caught.value):
             high = middle
     assert high - low == 1.0  # two answers, both of them paid for
     assert account.spending.spent_apart == pytest.approx((2.0, 2e-5))
-
-
-def test_rows_of_sessions_that_were_asked_without_an_account_were_asked_once():
-    sessions, code = read(ROWS[0], PEOPLE), Code(zeros, account=new_account())
-    with pytest.raises(QuietqError, match="failed with Unheard"):
-        cells(code).release(sessions)
-    with pytest.raises(BudgetExhausted, match="were released already"):
-        cells(code).release(sessions)
-    assert len(code.charged) == 1
 
 
 def test_rules_that_are_not_code_cost_nothing_where_they_do_not_fit():

@@ -3,13 +3,11 @@
 import math
 
 import numpy as np
-import polars as pl
 import pytest
 from evaluation_chain import STATES, chain, evaluation
 
-from quietq import Accountant, Budget, BudgetExhausted, Certificate, InvalidInput, PrivacyWarning, Sessions
-from quietq.feedback.trajectories import Cells, Visits, largest_return
-from quietq.paper.baselines.balle import visits_of
+from quietq import Budget, Certificate, InvalidInput, PrivacyWarning
+from quietq.feedback.trajectories import Cells
 from quietq.privacy.relations import Trajectories
 from quietq.privacy.smooth_sensitivity import Admissible
 
@@ -110,51 +108,3 @@ def test_a_failing_rule_does_not_show_the_states():
 def test_a_large_delta_is_warned_of():
     with pytest.warns(PrivacyWarning, match="not below 1/people"):
         evaluation(10, budget=Budget(1.0, 0.1))
-
-
-def as_sessions(data, count, extra=()):
-    """A row for each step; `extra` are further episodes of the first person."""
-    episodes = [(person, 0, *one) for person, one in enumerate(data)]
-    episodes += [(0, number, *one) for number, one in enumerate(extra, 1)]
-    lengths = [len(states) for _, _, states, _ in episodes]
-    rows = pl.DataFrame({
-        "person": np.repeat([one[0] for one in episodes], lengths), "go": 0,
-        "t": np.concatenate([*map(np.arange, lengths)]), "visit": np.repeat([one[1] for one in episodes], lengths),
-        "at": np.concatenate([one[2] for one in episodes]), "r": np.concatenate([one[3] for one in episodes]),
-    })  # fmt: skip
-    return Sessions.read(
-        rows, episode="visit", step="t", state="at", box=(0, STATES - 1), next_state=[], action="go",
-        actions=[0], reward="r", low=0, high=1, people=count,
-    )  # fmt: skip
-
-
-def test_sessions_are_evaluated_alike_and_once():
-    """The same numbers from sessions as from trajectories, but for rounding; one episode of each counts."""
-    data, method = chain(300), evaluation(300)
-    sessions = as_sessions(data, 300)
-    found, wanted = (method.release(one, simulate=4).weights for one in (sessions, data))
-    assert found == pytest.approx(wanted, abs=1e-6)
-    counts = visits_of(as_sessions(data, 300, extra=data[1:9]), method.cells, method.gamma, method.relation).counts
-    assert np.abs(counts - Visits.of(data, method.cells, method.gamma, method.relation).counts).max() <= 1
-    released = method.release(sessions)
-    assert "one episode counted" in str(released.certificate)
-    assert "gave one trajectory" not in str(released.certificate)
-    with pytest.raises(BudgetExhausted, match="were released already"):
-        method.release(sessions)
-    account = Accountant(None, apart=Budget(2.0, 1e-5))
-    method.release(as_sessions(data, 300), account=account)
-    assert account.spending.spent_apart == (1.0, 1e-6)
-    with pytest.raises(InvalidInput, match="sessions of 300 people"):
-        method.release(as_sessions(data, 301))
-
-
-def test_one_persons_sessions_move_each_count_by_one_at_most():
-    data, method = chain(40), evaluation(40)
-    own = {"cells": method.cells, "gamma": method.gamma, "relation": method.relation}
-    before = visits_of(as_sessions(data, 40), **own)
-    rng, largest = np.random.default_rng(0), largest_return(method.relation, method.gamma)
-    worst = [(np.arange(STATES).repeat(6), np.ones(30)), (np.zeros(400), np.full(400, 9.0))]
-    for states, rewards in [*worst, *((rng.integers(0, STATES, 50), rng.uniform(-9, 9, 50)) for _ in range(5))]:
-        after = visits_of(as_sessions([(states, rewards), *data[1:]], 40, extra=[(states, rewards)] * 3), **own)
-        assert np.abs(after.counts - before.counts).max() <= 1
-        assert np.abs(after.sums - before.sums).max() <= 2 * largest

@@ -4,14 +4,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 import pytest
 from evaluation_chain import divergence
 
-from quietq import Accountant, Budget, InvalidInput, Sessions
-from quietq.feedback.trajectories import Cells, largest_return
+from quietq import Accountant, Budget, InvalidInput
+from quietq.feedback.trajectories import Cells, Visits, largest_return
 from quietq.noise import SeededEntropy
-from quietq.paper.baselines.balle import Evaluation, visits_of
+from quietq.paper.baselines.balle import Evaluation
 from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.relations import Trajectories
 
@@ -23,21 +22,6 @@ DISCOUNTS = [(0.0, None), (0.9, None), (1 - 2.0**-40, 5), (1.0, 7)]
 """With their horizons. At 0 a return is a reward, so that one person can have the largest everywhere."""
 _ROWS = 10_000
 _TRIES = 24
-
-
-def read(people: list[Person], cells: int, largest: float) -> Sessions:
-    """One episode each; who has no row is declared all the same."""
-    lengths = [len(states) for states, _ in people]
-    rows = pl.DataFrame({
-        "person": np.repeat(np.arange(len(people)), lengths), "go": 0,
-        "t": np.concatenate([*map(np.arange, lengths)]),
-        "at": np.concatenate([states for states, _ in people]).astype(float),
-        "r": np.concatenate([rewards for _, rewards in people]),
-    })  # fmt: skip
-    return Sessions.read(
-        rows, step="t", state="at", box=(0, max(cells - 1, 1)), next_state=[], action="go", actions=[0], reward="r",
-        low=-largest, high=largest, people=len(people),
-    )  # fmt: skip
 
 
 def anyone(rng: np.random.Generator, cells: int, largest: float) -> Person:
@@ -71,7 +55,7 @@ def tried(rng: np.random.Generator, size: float, cells: int) -> Tried:
     relation = Trajectories(number + 1, reward, horizon)
     largest, found = largest_return(relation, gamma), []
     for people in ([*crowd, one] for one in last):
-        found.append(visits_of(read(people, cells, reward), Cells.states(cells), gamma, relation))
+        found.append(Visits.of(people, Cells.states(cells), gamma, relation))
         counted = np.bincount(np.concatenate([states[:horizon] for states, _ in people]), minlength=cells)
         assert found[-1].counts.tolist() == counted.tolist(), (size, cells)
     means = [visits.sums / np.maximum(visits.counts, 1) for visits in found]
@@ -104,9 +88,9 @@ def test_a_search_finds_nobody_who_moves_anything_farther_than_stated():
     assert max(found).worst >= 1 - 1e-9  # attained: the search can find what there is
 
 
-def law(evaluation: Evaluation, sessions: Sessions) -> tuple[np.ndarray, float]:
+def law(evaluation: Evaluation, people: list[Person]) -> tuple[np.ndarray, float]:
     """Mean and deviation of what is released, read off two simulated releases, whose normals are known."""
-    one, two = (evaluation.release(sessions, simulate=seed).weights for seed in (1, 2))
+    one, two = (evaluation.release(people, simulate=seed).weights for seed in (1, 2))
     first, second = (SeededEntropy(seed).normals((len(one),)) for seed in (1, 2))
     size = float((one - two) @ (first - second)) / float(np.sum((first - second) ** 2))
     return one - size * first, size
@@ -124,7 +108,7 @@ def exact_delta(epsilon: float, here: tuple[np.ndarray, float], there: tuple[np.
 @pytest.mark.parametrize("options", [{}, {"kind": "lsl", "ridge": 1.0}], ids=["lsw", "lsl"])
 @pytest.mark.parametrize("cells", [1, 3])
 @pytest.mark.parametrize("largest", [1e-12, 1.0, 2**40 / 1.99 / 2**0.5, 2**40 / 1.99 / 6**0.5, 1e11, 1e12])
-def test_the_exact_delta_of_neighbouring_sessions_is_not_above_the_certified_one(largest, cells, options):
+def test_the_exact_delta_of_neighbouring_trajectories_is_not_above_the_certified_one(largest, cells, options):
     budget, people = Budget(1.0, 1e-6), 200
     evaluation = Evaluation(
         budget=budget, relation=Trajectories(people, largest), gamma=0.0, cells=Cells.states(cells), **options
@@ -132,7 +116,7 @@ def test_the_exact_delta_of_neighbouring_sessions_is_not_above_the_certified_one
     gained, lost = same(cells, largest), same(cells, -largest)
     for others in (people - 1, 10):  # everywhere, or where few came by, so that the size of the noise changes
         crowd = [gained] * others + [NOBODY] * (people - 1 - others)
-        laws = [law(evaluation, read([*crowd, one], cells, largest)) for one in (gained, lost, NOBODY)]
+        laws = [law(evaluation, [*crowd, one]) for one in (gained, lost, NOBODY)]
         for i in range(3):
             for j in range(i):
                 assert exact_delta(budget.epsilon, laws[i], laws[j]) <= budget.delta
@@ -162,9 +146,9 @@ def test_fewer_people_than_declared_are_not_said_to_have_been_there():
         budget=Budget(1.0, 1e-6), relation=Trajectories(3000, 1.0), gamma=0.0, cells=Cells.states(2)
     )
     few = [same(2, 1.0)] * 10 + [NOBODY] * 2990
-    released = evaluation.release(read(few, 2, 1.0), account=Accountant(None, apart=Budget(2.0, 1e-5)))
+    released = evaluation.release(few, account=Accountant(None, apart=Budget(2.0, 1e-5)))
     enforced = [one.text for one in released.certificate.assumptions if one.enforced]
     assert not any("There were" in text for text in enforced)
     assert sum("summed over 3000 trajectories, as declared: whoever gave none counts as" in t for t in enforced) == 1
     trusted = [one.text for one in released.certificate.assumptions if not one.enforced]
-    assert any("nobody appears in the data under two names" in text for text in trusted)
+    assert any("gave one trajectory" in text for text in trusted)

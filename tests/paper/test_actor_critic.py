@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from agent_cases import STEPS
 
-from quietq import Budget, Certificate, InvalidInput, SupBall, load, people, privatise, publish
+from quietq import Budget, Certificate, InvalidInput, SupBall, people, privatise, publish
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.paper import Agent, InputNoise
@@ -24,7 +24,6 @@ from quietq.paper.agents.networks import LinearQ, Scaled
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner, RewardNoise
 from quietq.paper.agents.training import Training
 from quietq.privacy.assumptions import Code
-from quietq.released import open_release
 from quietq.worlds import score
 from quietq.worlds.walk import WalkWorld, walk_reward
 
@@ -185,8 +184,8 @@ def test_values_of_an_agent_or_of_a_file_bring_their_certificate(tmp_path: Path)
     agent = Agent(WORLD, method, seed=1).learn(STEPS)
     publish(agent, tmp_path / "agent.qq")
     states = jnp.linspace(0, 1, 7)[:, None]
-    for source in (agent, load(tmp_path / "agent.qq"), open_release(tmp_path / "agent.qq")):
-        values = ReleasedValues.of(cast(Any, source))
+    for source in (agent, Agent.load(tmp_path / "agent.qq")):
+        values = source.released_values()
         assert values.certificate == agent.certificate
         assert np.allclose(jax.vmap(values.at)(states), agent.q_values(states), atol=1e-5)
     policy = Agent(WORLD, ActorCritic(values, network="splines", features=4, batch=50), seed=0).learn(50)
@@ -201,6 +200,3 @@ def test_a_function_of_ones_own_is_taken_at_ones_word() -> None:
     (said,) = [one for one in certificate.assumptions if "from nothing else private" in one.text]
     assert not said.enforced
     assert said.text in str(certificate)
-    for other in (walk_reward, private_reward(), NoNoise()):
-        with pytest.raises(InvalidInput, match="those of an agent"):
-            ReleasedValues.of(cast(Any, other))

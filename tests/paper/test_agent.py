@@ -106,7 +106,7 @@ def test_boxes_that_differ_in_late_digits_are_shown_to_differ():
         (lambda: Agent("moon", NoNoise()), "quietq has walk"),
         (lambda: Agent("walk", NoNoise()).learn(0), "steps must be"),
         (lambda: Agent("walk", NoNoise(gamma=1.5)), "gamma must lie between 0 and 1, not 1.5"),
-        (lambda: Agent("walk", NoNoise(optimiser="adamm")), "optimiser must be one of Optax's"),
+        (lambda: Agent("walk", NoNoise(optimiser="adamm")), "optimiser must be one of adam, adamw"),
         (lambda: Agent("walk", ValueNoise()).learn(100), "needs a relation and a budget"),
         (
             lambda: Agent("walk", InputNoise(relation=FIFTY, budget=Budget(1.0, 0.0))).learn(100),

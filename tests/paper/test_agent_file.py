@@ -5,14 +5,12 @@ import json
 import gymnasium
 import jax
 import numpy as np
-import optax
 import pytest
 from agent_cases import SMALL, SPENDERS, STEPS, answers, private
 
 from quietq import Budget, InvalidInput, SupBall, load, publish
 from quietq.paper import OutputNoise, Published
 from quietq.paper.agents import ActorCritic, Agent, NoNoise, RewardNoise
-from quietq.paper.agents.reward_learner import ReleasedValues
 from quietq.released.container import pack, unpack
 
 SETTINGS = ("details", "training", "settings")
@@ -23,7 +21,7 @@ SETTINGS = ("details", "training", "settings")
 )
 def test_a_saved_agent_answers_the_same(tmp_path, name):
     method = {
-        "none": lambda: NoNoise(optimiser=optax.adam(1e-3), **SMALL),
+        "none": lambda: NoNoise(**SMALL),
         "reward": lambda: RewardNoise(private(), **SMALL),
     } | SPENDERS
     agent = Agent("walk", method[name](), seed=1).learn(STEPS)
@@ -203,6 +201,6 @@ def test_what_learned_from_released_values_is_covered_as_they_are(tmp_path):
     """A policy trained on another agent's values has that agent's certificate, and any network and number of runs."""
     method = OutputNoise(relation=SupBall(0.01), budget=Budget(0.9, 1e-4))
     source = Agent("walk", method, seed=0).learn(100)
-    path = untrained(ActorCritic(ReleasedValues.of(source), widths=(8,)), tmp_path, seeds=2)
+    path = untrained(ActorCritic(source.released_values(), widths=(8,)), tmp_path, seeds=2)
     assert Agent.load(path).certificate == source.certificate
-    assert ReleasedValues.of(Agent.load(path), 1).certificate == source.certificate
+    assert Agent.load(path).released_values(1).certificate == source.certificate

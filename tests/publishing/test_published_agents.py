@@ -1,10 +1,7 @@
 """Agents leave as what was released of them, answer without JAX as they did with it, and take nothing else along."""
 
-import copy
-import dataclasses
 import json
 import os
-import pickle
 import subprocess
 import sys
 from typing import Any
@@ -18,8 +15,6 @@ import quietq as qq
 from quietq import paper
 from quietq.paper.agents import Agent
 from quietq.paper.agents.method import EnvironmentSpaces
-from quietq.paper.agents.reward_learner import ReleasedValues
-from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.released import open_release
 from quietq.released.private_network import PrivateNetwork
@@ -235,25 +230,3 @@ def test_networks_must_be_what_their_certificate_is_for(tmp_path):
     ):
         with pytest.raises(qq.InvalidInput, match=words):
             publish(wrong, tmp_path / "wrong.qq")
-
-
-def test_a_network_made_by_hand_is_taken_at_ones_word_and_one_that_was_loaded_is_not(tmp_path):
-    method = paper.OutputNoise(relation=qq.SupBall(0.01), budget=qq.Budget(0.9, 1e-4))
-    box = qq.Box((0.0,), (1.0,))
-    weights, certificate = (
-        (np.random.default_rng(0).random((1, 2, 5)),),
-        method.certificate(EnvironmentSpaces(box, 2, 50), 200),
-    )
-    made = PrivateNetwork("splines", 5, weights, (), "values", box, certificate)
-    publish(made, tmp_path / "agent.qq")
-    loaded, release = qq.load(tmp_path / "agent.qq"), open_release(tmp_path / "agent.qq")
-    sources: Any = (
-        (made, True),
-        (loaded, False),
-        (release, False),
-        (copy.copy(loaded), True),
-        (pickle.loads(pickle.dumps(loaded)), True),
-        (dataclasses.replace(release, function=made), True),
-    )
-    for source, trusted in sources:
-        assert (Code.COVERED() in ReleasedValues.of(source).certificate.assumptions) is trusted

@@ -181,16 +181,19 @@ class Published(DeepQ):
         buffer = memory.store(learner.replay, seen, now.step, self.bootstrap_truncated)
 
         def gradient(network: Network) -> Network:
+            """That of (Q(s, a) + g(s, a) - r - gamma max_b (Q(s', b) + g(s', b)))^2, in the first Q alone."""
             if self.preset == "code":
                 batch = memory.sample(buffer, self.batch, copies, now)
             else:
                 batch = memory.rows(buffer, jnp.arange(self.batch))  # the last round, each once
+            # The values that are bootstrapped from have noise g too: of their own in the code, the same in the text.
             following = jax.vmap(learner.target)(batch.next_state)
             following += self._at(state, batch.next_state, now, BOOTSTRAP)
             goals = batch.reward + self.gamma * jnp.where(batch.terminated, 0.0, following.max(axis=1))
             added = chosen(self._at(state, batch.state, now, ACTING), batch.action)
             return eqx.filter_grad(self.batch_loss)(network, lax.stop_gradient(goals - added), batch)
 
+        # The text has no target network: its target is copied after every step. The code counts episodes.
         ready = ((now.step + 1) * copies >= self.start) & ((now.step + 1) % self.train_every == 0)
         episode = state.episode + (seen.terminated | seen.truncated).sum().astype(jnp.int32)
         due = jnp.array(True)

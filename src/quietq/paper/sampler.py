@@ -47,6 +47,7 @@ class SortedPath:
 
     def _value(self, x: float, normal: float) -> float:
         place, value, left, right = self._known.find(x)
+        # A point that was asked before has its value; a new one is drawn given its neighbours, and remembered.
         if value is None:
             mean, variance = self._conditional(x, left, right)
             value = mean + math.sqrt(variance) * normal

@@ -492,12 +492,6 @@ class Code(Enum):
         "The rule of the cells looks at one trajectory at a time, never fails and keeps nothing.",
     )
     ONE_TRAJECTORY_EACH = ("one-trajectory-each", TRUSTED, SIGNER, "Each person gave one trajectory.")
-    ONE_EPISODE_COUNTED = (
-        "one-episode-counted",
-        ENFORCED,
-        SIGNER,
-        "Of each person's sessions one episode counted, all of whose rows had met in one place.",
-    )
 
 
 ABOUT_ACCOUNTS = (Code.NO_ACCOUNT, Code.OTHER_ACCOUNT, Code.CHARGED_IN_MEMORY, Code.CHARGED_IN_LEDGER)

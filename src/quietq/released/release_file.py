@@ -6,7 +6,6 @@ No code in it is run, sizes are checked before anything is read, and whatever is
 
 import json
 import os
-import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -44,7 +43,6 @@ _CLASSES: tuple[type[Publishable], ...] = (
 )
 KINDS = {kind.kind: kind for kind in _CLASSES}
 """All that a file can hold: nothing in it can name another class."""
-_loaded: weakref.WeakSet[Publishable] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -153,14 +151,8 @@ def open_bytes(data: bytes) -> OpenedFile:
     function = kind.from_arrays(Stored(record["details"], unpacked.arrays, box, certificate))
     if certificate.standing == "certified":
         function.check_certificate(certificate)
-    _loaded.add(function)
     signer = None if unpacked.signed is None else signature.checked(unpacked.hash, **unpacked.signed)
     return OpenedFile(unpacked.hash, function, certificate, record["version"], signer)
-
-
-def was_loaded(function: object) -> bool:
-    """Whether it was read from a release in this process. A copy, or one made by hand, was not."""
-    return function in _loaded
 
 
 def _certificate(record: object) -> Certificate:

@@ -280,7 +280,7 @@ class Agent(Receipted):
     def released_values(self, member: int = 0) -> ReleasedValues:
         """The values of one run, for methods that learn from what was released: the certificate is this agent's."""
         one = jax.tree.map(lambda leaf: leaf[self._member(member)], self.released)
-        return ReleasedValues._as_released(_Answers(self.method.core(), one), self.spaces.box, self.certificate)
+        return ReleasedValues.of_agent(_Answers(self.method.core(), one), self.spaces.box, self.certificate)
 
     def as_function(self) -> PrivateNetwork:
         """What of it may leave: released values, and public settings. Seeds, returns and steps taken stay behind."""
@@ -383,8 +383,6 @@ def method_from(settings: Mapping[str, object]) -> Method:
     known = {name: settings[name] for name in options_of(kind) if name in settings}
     if unknown := sorted(set(settings) - set(known) - {"method", "private"}):
         raise InvalidInput(f"The file's settings name what {shown(name)} does not have: {shown(unknown[0])}.")
-    if str(known.get("optimiser")).startswith("GradientTransformation"):  # an object; answering needs none
-        known.pop("optimiser")
     try:
         return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
     except InvalidInput:

@@ -1,9 +1,9 @@
 """Deep Q-learning: `none`, on the true reward, which protects nobody; other methods with networks are built on it."""
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
@@ -18,9 +18,27 @@ from quietq.paper.agents.hyper_parameters import option, positive_or_none, share
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Noise, Transition
 from quietq.paper.agents.networks import Network, NetworkName, make_network
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import count, did_you_mean, positive
+from quietq.privacy.checks import count, one_of, positive
 
 Loss = Literal["huber", "squared"]
+
+
+def _rmsprop_pytorch(learning_rate: float) -> optax.GradientTransformation:
+    """RMSprop with PyTorch's defaults: decay 0.99, and 1e-8 added to the root, not under it."""
+    return optax.rmsprop(learning_rate, decay=0.99, eps=1e-8, eps_in_sqrt=False)
+
+
+OPTIMISERS: dict[str, Callable[[float], optax.GradientTransformation]] = {
+    "adam": optax.adam,
+    "adamw": optax.adamw,
+    "rmsprop": optax.rmsprop,
+    "rmsprop-pytorch": _rmsprop_pytorch,
+    "sgd": optax.sgd,
+}
+
+
+def optimiser_option(default: str) -> Any:
+    return option(default, f"One of Optax's: {', '.join(OPTIMISERS)}.", partial(one_of, known=tuple(OPTIMISERS)))
 
 
 class DeepQState(NamedTuple):
@@ -38,10 +56,8 @@ class DeepQ(Method):
     widths: tuple[int, ...] = option((32, 32), "Hidden layers of an mlp.")
     features: int = option(17, "Knots a coordinate of splines.", count)
     gamma: float = option(0.95, "Discount of the future.", share)
-    optimiser: str | optax.GradientTransformation = option(
-        "adam", "An optimiser of Optax, by name (from Python also itself)."
-    )
-    learning_rate: float = option(1e-3, "Step size, for an optimiser given by name.", positive)
+    optimiser: str = optimiser_option("adam")
+    learning_rate: float = option(1e-3, "Step size.", positive)
     loss: Loss = option("huber", "Loss of the temporal difference: huber or squared.")
     clamp: float | None = option(None, "Clamp each entry of the gradient to plus and minus this.", positive_or_none)
     replay: int = option(10_000, "Transitions that are kept to learn from.", count)
@@ -61,7 +77,6 @@ class DeepQ(Method):
         if self.loss not in ("huber", "squared"):
             raise InvalidInput(f"loss must be 'huber' or 'squared', not {self.loss!r}.")
         object.__setattr__(self, "widths", tuple(count("widths", width) for width in self.widths))
-        self.transformation()
 
     @property
     def first_step(self) -> int:
@@ -77,15 +92,7 @@ class DeepQ(Method):
             )
 
     def transformation(self) -> optax.GradientTransformation:
-        given = self.optimiser
-        chosen = _named(given, self.learning_rate) if isinstance(given, str) else given
-        known = isinstance(chosen, optax.GradientTransformation)
-        if not known or (isinstance(given, str) and not _needs_gradients_only(given)):
-            near = did_you_mean(given, dir(optax)) if isinstance(given, str) else ""
-            raise InvalidInput(
-                "optimiser must be one of Optax's that needs nothing but gradients, e.g. 'adam' or 'sgd', not "
-                f"{repr(given) if isinstance(given, str) else type(given).__name__}.{near}"
-            )
+        chosen = OPTIMISERS[self.optimiser](self.learning_rate)
         return chosen if self.clamp is None else optax.chain(optax.clip(self.clamp), chosen)
 
     def make_network(self, spaces: EnvironmentSpaces, key: PRNGKeyArray) -> Network:
@@ -166,35 +173,6 @@ class NoNoise(DeepQ):
     def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
         remark = "Trained on the true reward without any noise."
         return Certificate(method=self.name, standing="none", remarks=(remark,))
-
-
-def _named(name: str, learning_rate: float) -> Any:
-    make = _rmsprop_pytorch if name == "rmsprop-pytorch" else getattr(optax, name, None)
-    try:
-        return make(learning_rate) if callable(make) else None
-    except Exception:  # what is not an optimiser may fail in any way
-        return None
-
-
-@functools.cache
-def _needs_gradients_only(name: str) -> bool:
-    """Whether the optimiser takes a step from a gradient alone; some need the loss, or to call it."""
-    made, numbers = _named(name, 1.0), {"w": jnp.zeros((2, 3))}
-
-    def step() -> tuple[PyTree, PyTree]:
-        return made.update(numbers, made.init(numbers), numbers)
-
-    try:
-        updates, state = jax.eval_shape(step)
-        before = jax.eval_shape(made.init, numbers)
-        return jax.tree.structure((numbers, before)) == jax.tree.structure((updates, state))
-    except Exception:
-        return False
-
-
-def _rmsprop_pytorch(learning_rate: float) -> optax.GradientTransformation:
-    """RMSprop with PyTorch's defaults: decay 0.99, and 1e-8 added to the root, not under it."""
-    return optax.rmsprop(learning_rate, decay=0.99, eps=1e-8, eps_in_sqrt=False)
 
 
 def chosen(values: Float[Array, "batch actions"], action: Int[Array, " batch"]) -> Float[Array, " batch"]:

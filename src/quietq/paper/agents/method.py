@@ -136,9 +136,7 @@ def values_of_runs(
 
 
 def _plain(value: object) -> object:
-    """A hyper-parameter in JSON; an object that is none, such as an optimiser, by the name of its kind."""
+    """A hyper-parameter in JSON."""
     if type(value) is tuple:
         return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return value if isinstance(value, str | int | float | bool | None) else type(value).__name__
+    return value.item() if isinstance(value, np.generic) else value

@@ -29,32 +29,14 @@ from quietq.paper.agents.method import EnvironmentSpaces, Method, some_states
 from quietq.privacy import Certificate, Code, InvalidInput
 from quietq.privacy.checks import instance
 from quietq.released import PrivateFunction
-from quietq.released.private_network import PrivateNetwork
-from quietq.released.release_file import OpenedFile, was_loaded
 from quietq.worlds.world import flat
-
-
-class _AnswersInNumpy(eqx.Module):
-    """A network from a file, which answers with NumPy, for compiled code."""
-
-    network: PrivateNetwork = eqx.field(static=True)
-
-    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
-        shape = jax.ShapeDtypeStruct((len(states), self.network.actions), jnp.float32)
-        return jax.pure_callback(self._ask, shape, states, vmap_method="sequential")
-
-    def _ask(self, states: np.ndarray) -> np.ndarray:
-        box = self.network.box
-        points = np.clip(np.asarray(states, np.float64), box.low, box.high)  # float32 may lie a hair outside
-        return np.asarray(self.network(points[:, 0] if box.dimension == 1 else points), np.float32)
 
 
 class ReleasedValues(JaxReward):
     """Values of all actions that were released, with the certificate that covers them.
 
-    Make it with `ReleasedValues.of(agent)`, or `of` what `open_release` or `load` read. A function of your own, or a
-    network that was made or copied by hand, is taken at your word that the certificate covers it, and the certificate
-    then says so, as trusted.
+    `agent.released_values()` makes it. A function of your own is taken at your word that the certificate covers it, and
+    the certificate then says so, as trusted.
 
     `function` takes states, shape (points, d), to values, (points, actions), and must be one that JAX can trace. If it
     is a pytree (an Equinox module, say), its arrays can be stacked over runs.
@@ -74,22 +56,7 @@ class ReleasedValues(JaxReward):
         self.box, self.promise, self.by_action = box, stated.to_json(), True
 
     @classmethod
-    def of(cls, source: object, member: int = 0) -> "ReleasedValues":
-        """The values that an agent released (of one of its runs), or those in a file: the certificate is theirs."""
-        if isinstance(source, OpenedFile):
-            source = source.function
-        if isinstance(source, PrivateNetwork):
-            make = cls._as_released if was_loaded(source) else cls  # else it is a function like any other
-            return make(_AnswersInNumpy(source), source.box, source.certificate)
-        values: Any = getattr(source, "released_values", None)
-        if values is None:
-            raise InvalidInput(
-                f"Released values are those of an agent, or of an agent's release, not of a {type(source).__name__}."
-            )
-        return values(member)
-
-    @classmethod
-    def _as_released(cls, function: Callable[..., ArrayLike], box: Box, certificate: Certificate) -> "ReleasedValues":
+    def of_agent(cls, function: Callable[..., ArrayLike], box: Box, certificate: Certificate) -> "ReleasedValues":
         """Values that are known to be the ones that were released, so that nobody's word is needed."""
         made = cls(function, box, certificate)
         object.__setattr__(made, "promise", certificate.to_json())

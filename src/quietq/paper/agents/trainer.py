@@ -59,6 +59,7 @@ def run(training: Training) -> Result:
     world, core, steps, length = training.world, training.method.core(), training.steps, training.piece()
     with training.running() as tell:
         runs = Runs(training.keys(), training.rewards(), None)
+        # The program is traced first; then the account is charged, and only then noise is drawn, all of it.
         runs = training.draw(runs, lambda runs: rehearse(core, world, runs, length))
         carry, pieces = begin(core, world, runs), []
         for first in range(0, steps, length):
@@ -111,6 +112,7 @@ def _advance(
 
 
 def _one_step(method: Method, world: World, run: Runs, carry: Carry, now: Array) -> tuple[Carry, StepSeen]:
+    """One step of one run: act, move, be rewarded, learn; after an end, begin a new episode."""
     key_act, key_world, key_learn, key_reset = jax.random.split(jax.random.fold_in(run.keys, now), 4)
     here = carry.world.position
     action = method.act(carry.learner, here[None], Moment(now, key_act, run.noise))[0]
@@ -121,6 +123,7 @@ def _one_step(method: Method, world: World, run: Runs, carry: Carry, now: Array)
         gained = jnp.where(jnp.isnan(gained), 0.0, gained)
     seen = Transition(*(x[None] for x in (here, action, gained, after.position, terminated, truncated)))
     learner = method.update(carry.learner, seen, Moment(now, key_learn, run.noise))
+    # Both are computed and one is taken: in a program for many runs at once a branch would cost as much.
     over = terminated | truncated
     following = jax.tree.map(lambda new, old: jnp.where(over, new, old), reset(world, key_reset), after)
     return Carry(following, learner), (gained, over)

@@ -146,17 +146,14 @@ def mixed(best: np.ndarray) -> Float[np.ndarray, "n m"]:
     return best / best.sum(axis=1, keepdims=True)
 
 
-class Inversion(NamedTuple):
-    rewards: Float[np.ndarray, " n"]  # of the state that a step leads to
-    residual: float  # root mean square of what no reward of the next state explains
-
-
 def implied_rewards(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, "n m"]:
     """Mean rewards of each state and action that make these the values, (n, m), of the best policy."""
     return values - probability("gamma", gamma) * grid.transitions @ values.max(axis=1)
 
 
-def invert(grid: Discretised, values: np.ndarray, gamma: float, steepest: float | None = None) -> Inversion:
+def invert(
+    grid: Discretised, values: np.ndarray, gamma: float, steepest: float | None = None
+) -> Float[np.ndarray, " n"]:
     """The reward of the state that a step leads to, from values of all actions, (n, m).
 
     `steepest` is the most that the reward is known to change between neighbouring points, if anything is.
@@ -175,7 +172,7 @@ def invert(grid: Discretised, values: np.ndarray, gamma: float, steepest: float 
         score = np.square(equations @ found - goal).sum() / freedom**2
         if score < least and np.abs(grid.slopes @ found).max() <= most:
             least, rewards = score, found
-    return Inversion(rewards, float(np.sqrt(np.square(equations @ rewards - goal).mean())))
+    return rewards
 
 
 WRONG = 2.0  # what Ng & Russell charge for a state in which the policy is not the best
@@ -229,40 +226,31 @@ def inverse_rl(
 
 
 class Apprentice(NamedTuple):
-    weights: Float[np.ndarray, " features"]
-    """Of the features, those whose best policy came nearest to the released one; up to scale and shift."""
-    rewards: Float[np.ndarray, " n"]  # the reward that they make, at the grid's points
+    rewards: Float[np.ndarray, " n"]
+    """At the grid's points: of the rewards that were tried, the one whose best policy came nearest to the released one.
+
+    It is known up to scale and shift.
+    """
     margins: tuple[float, ...]
     """By round: how far the released policy is from the mixture of those tried; it never grows."""
-    distance: float  # between the feature expectations of the released policy and of the one that is best for `weights`
 
 
-def apprenticeship(
-    grid: Discretised,
-    policy: np.ndarray,
-    gamma: float,
-    *,
-    knots: int | None = None,
-    rounds: int = 30,
-    close: float = 1e-3,
-) -> Apprentice:
+def apprenticeship(grid: Discretised, policy: np.ndarray, gamma: float, *, rounds: int = 30) -> Apprentice:
     """Weights of hat functions for which a policy, the chances of actions at each state (n, m), is the best."""
     n, m = grid.transitions.shape[:2]
     policy, gamma = np.asarray(policy, dtype=np.float64), probability("gamma", gamma)
     if policy.shape != (n, m) or not ((policy >= 0).all() and np.allclose(policy.sum(axis=1), 1)):
         raise InvalidInput(f"policy must give {m} probabilities for each of {n} states.")
     # Features are hat functions, so many a coordinate.
-    default = min({1: 17, 2: 7}[grid.world.box.dimension], grid.points)
-    features = grid.hats(default if knots is None else count("knots", knots, 2, grid.points))
-    rounds, close = count("rounds", rounds), positive("close", close)
+    features = grid.hats(min({1: 17, 2: 7}[grid.world.box.dimension], grid.points))
     goal = grid.visits(policy, gamma) @ features
     mixture = grid.visits(np.full((n, m), 1 / m), gamma) @ features
     margins: list[float] = []
     weights, nearest = np.zeros(features.shape[1]), np.inf
-    for _ in range(rounds):
+    for _ in range(count("rounds", rounds)):
         difference = goal - mixture
         margins.append(float(np.linalg.norm(difference)))
-        if margins[-1] <= close * margins[0]:
+        if margins[-1] <= 1e-3 * margins[0]:  # nothing more to tell the released policy from the mixture by
             break
         unit = difference / margins[-1]
         values = grid.best_values(features @ unit, gamma)
@@ -274,4 +262,4 @@ def apprenticeship(
         if length <= 1e-24:
             break
         mixture = mixture + np.clip(step @ difference / length, 0, 1) * step
-    return Apprentice(weights, features @ weights, tuple(margins), nearest)
+    return Apprentice(features @ weights, tuple(margins))

@@ -172,7 +172,7 @@ def _turn_bellman_round(grid: Discretised, values: np.ndarray, gamma: float) -> 
     relation = grid.world.relation(1)
     # Two people's rewards differ in slope by up to twice what each of them may have.
     steepest = relation.lipschitz / 2 / (grid.points - 1) if isinstance(relation, LipschitzBall) else None
-    return invert(grid, values, gamma, steepest).rewards
+    return invert(grid, values, gamma, steepest)
 
 
 def _ask_policy(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:

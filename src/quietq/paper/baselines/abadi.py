@@ -26,14 +26,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.flatten_util import ravel_pytree
 from jax_privacy import clipped_grad
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.noise.entropy import Entropy
 from quietq.paper.agents import replay as memory
-from quietq.paper.agents.deep_q import DeepQ, DeepQState, chosen
+from quietq.paper.agents.deep_q import DeepQ, DeepQState, chosen, optimiser_option
 from quietq.paper.agents.hyper_parameters import option, share
 from quietq.paper.agents.in_loop_method import ROUNDS, InLoopMethod, NoiseDraw, PrivateStep, hide_replay
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition
@@ -55,10 +54,8 @@ class NoisyDescent(DeepQ, InLoopMethod):
     """Deep Q-learning whose gradients are noised round by round, each by its own public sensitivity."""
 
     norm_kind: ClassVar[type[RewardGradients]]
-    optimiser: str | optax.GradientTransformation = option(
-        "sgd", "An optimiser of Optax, by name (from Python also itself)."
-    )
-    learning_rate: float = option(1.0, "Step size, for an optimiser given by name.", positive)
+    optimiser: str = optimiser_option("sgd")
+    learning_rate: float = option(1.0, "Step size.", positive)
     explore_last: float = option(1.0, "Share of random actions in the long run.", share)
 
     def noise_shape(self, spaces: EnvironmentSpaces, steps: int) -> tuple[int, ...]:
@@ -85,10 +82,8 @@ class GradientNoise(NoisyDescent):
     network: NetworkName = field(default="mlp", init=False)
     features: int = field(default=2, init=False)
     widths: tuple[int, ...] = option((16,), "Hidden layers of the network.")
-    optimiser: str | optax.GradientTransformation = option(
-        "adam", "An optimiser of Optax, by name (from Python also itself)."
-    )
-    learning_rate: float = option(0.02, "Step size, for an optimiser given by name.", positive)
+    optimiser: str = optimiser_option("adam")
+    learning_rate: float = option(0.02, "Step size.", positive)
     gamma: float = option(0.8, "Discount of the future.", share)
     clip: float = option(1.0, "Length that each transition's gradient is clipped to.", positive)
     batch: int = option(500, "Transitions a gradient step.", count)

@@ -29,10 +29,7 @@ which is below H and H', that is at most |L^-1| |Phi' c| and sqrt(|L^-1|) Sum_s 
 Where the rows of Phi are orthogonal, cells do not meet, and each moves theta by at most
 2 V w_s |phi_s|/(w_s |phi_s|^2 max(n_s, 1) + ridge): the bound of LSW as the ridge goes to 0.
 
-Sessions. Theorem. Let each return be clipped to [-V, V] and rounded towards zero to a whole number of steps V/2^40.
-Then counts and sums are whole numbers, added without rounding: replacing one person moves each count by at most 1 and
-each sum by at most 2V, whatever V, the number of cells and that of people are. Counts and sums have steps of their own:
-in one vector with one step, a large V would leave nothing of a visit. See docs/theory.md#visits.
+Counts and sums: docs/theory.md#visits.
 
 `walk_by_evaluation` makes it act, as the paper's figure 2 compares with it. The paper says that "the value function is
 learned on a one-step MDP using a linear function approximator", and no more. The rest is ours:
@@ -63,10 +60,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.feedback.returns import WeightedEpisodes, states_of
-from quietq.feedback.sessions import Sessions
-from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
-from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, checked, first_visits, largest_return
+from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, checked, largest_return
 from quietq.mechanisms.release import CHARGED, or_say
 from quietq.noise import Box, SeededEntropy
 from quietq.noise.exact_gaussian import add_exactly
@@ -83,56 +77,6 @@ from quietq.privacy.smooth_sensitivity import Admissible, smooth_bound
 from quietq.privacy.transcript import Law, Query, Transcript
 from quietq.released.private_function import PrivateCells
 from quietq.worlds.walk import WALK
-
-_STEPS = 2**40
-
-
-@dataclass(frozen=True, eq=False)
-class FirstVisits(Statistic):
-    """By cell, how many people's first episodes came by, and the sum of their returns from there on, in steps."""
-
-    cells: Cells
-    gamma: float
-    relation: Trajectories
-    box: Box
-    rewards: tuple[float, float]
-
-    def empty(self) -> Tally:
-        return Tally(0, [np.zeros(self.cells.count, np.int64), np.zeros(self.cells.count, object)])
-
-    def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
-        (low, high), largest = self.rewards, self.relation.largest_reward
-        states = states_of(columns, self.box)
-        rewards = np.clip(low + (high - low) * columns["reward"], -largest, largest)
-        most, (counts, sums) = largest_return(self.relation, self.gamma), tally.sums
-        episodes = WeightedEpisodes.of(starts, columns)
-        _, first = np.unique(episodes.person, return_index=True)
-        for begin, length in zip(episodes.first[first], episodes.length[first], strict=True):
-            steps = slice(begin, begin + min(length, self.relation.horizon or length))
-            for cell, later in first_visits(states[steps], rewards[steps], self.cells, self.gamma, most):
-                counts[cell] += 1
-                sums[cell] += int(later / most * _STEPS)
-        tally.people += len(starts)
-
-    def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "counts_and_sums cells"]:
-        counts, sums = tally.sums
-        most = largest_return(self.relation, self.gamma)
-        return np.array([counts / count, [total / (_STEPS * count) * most for total in sums]])
-
-
-def check_sessions(sessions: Sessions, relation: Trajectories) -> None:
-    """Refuses sessions of another number of people than was declared, and those without rewards."""
-    if sessions.people != relation.count or "reward" not in sessions.columns:
-        raise InvalidInput(f"There must be sessions of {relation.count} people, with rewards; nothing was drawn.")
-
-
-def visits_of(sessions: Sessions, cells: Cells, gamma: float, relation: Trajectories) -> Visits:
-    """Counts and sums over all people."""
-    check_sessions(sessions, relation)
-    statistic = FirstVisits(cells, gamma, relation, sessions.box, (sessions.low, sessions.high))
-    counts, sums = sessions.mean(statistic) * sessions.people
-    return Visits(np.rint(counts).astype(np.int64), sums)
-
 
 _Counts = Int[np.ndarray, " cells"]
 _Distances = Int[np.ndarray, " distances"]
@@ -403,20 +347,17 @@ class Evaluation:
     @shows_nothing
     def release(
         self,
-        trajectories: Sequence[Trajectory] | Sessions,
+        trajectories: Sequence[Trajectory],
         *,
         account: Account | None = None,
         simulate: int | None = None,
     ) -> ReleasedValue:
         """The value function, noised once: each call is a release of its own and spends the budget again.
 
-        Of Sessions, which are released once unless there is an account, one episode of each person counts.
-
         `account` (with something set apart) is charged before the draw, and before a rule of your own sees any state.
         With `simulate`, the noise comes from that seed, protects nobody (standing `none`) and is not charged.
         """
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
-        from_sessions = isinstance(trajectories, Sessions)
         fit, people = self._fit(), self.relation.count
         pair = Admissible.for_budget(self.budget, fit.dimension, self.share)
         law = SmoothNoise(fit.dimension, pair.beta, SLACK / pair.alpha, fit.least(people) / pair.alpha, self.budget)
@@ -426,16 +367,11 @@ class Evaluation:
             self.budget,
             account,
             cost=Cost.apart(self.budget.epsilon, self.budget.delta),
-            once=trajectories.once if isinstance(trajectories, Sessions) and simulate is None else None,
             simulated=None if simulate is None else SeededEntropy(simulate),
         )
-        if isinstance(trajectories, Sessions):
-            check_sessions(trajectories, self.relation)
-            look = partial(visits_of, trajectories, self.cells, self.gamma, self.relation)
-        else:
-            look = partial(Visits.of, checked(trajectories, self.relation), self.cells, self.gamma, self.relation)
+        look = partial(Visits.of, checked(trajectories, self.relation), self.cells, self.gamma, self.relation)
         transcript.ask(query)
-        certificate = transcript.certificate(self.method, None, self._conditions(from_sessions), REMARKS)
+        certificate = transcript.certificate(self.method, None, self._conditions(), REMARKS)
         visits = None if self.cells.asks_code else or_say("nothing was spent", look)
         transcript.charge()
         visits = or_say(CHARGED, look) if visits is None else visits
@@ -446,16 +382,15 @@ class Evaluation:
         released = ReleasedValue(noised, self.cells, self._arrays[0], certificate)
         return released.with_receipt(transcript.receipt)
 
-    def _conditions(self, from_sessions: bool) -> tuple[Assumption, ...]:
+    def _conditions(self) -> tuple[Assumption, ...]:
         relation = self.relation
         cut = () if relation.horizon is None else (Code.TRAJECTORIES_CUT(relation.horizon),)
-        each = (Code.ONE_EPISODE_COUNTED(), Code.NAMES()) if from_sessions else (Code.ONE_TRAJECTORY_EACH(),)
         return (
             Code.TRAJECTORY_REWARDS_CLIPPED(relation.largest_reward),
             *cut,
             Code.TRAJECTORIES_DECLARED(relation.count),
             Code.NOISE_FOLLOWS_DATA(),
-            *each,
+            Code.ONE_TRAJECTORY_EACH(),
             Code.CELLS_KEEP_NOTHING(),
         )
 
