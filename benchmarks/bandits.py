@@ -181,7 +181,8 @@ def _share(make: Callable[[int], Any], arrivals: int, draw: int) -> Numbers:
     for run in range(SEED + draw * TRAVELLERS_RUNS, SEED + (draw + 1) * TRAVELLERS_RUNS):
         policy, taken = make(run), 0
         for person in travellers(arrivals, run):
-            arm = policy.choose(person.context if isinstance(policy, Linear | LinUCB) else None)
+            context = person.context if isinstance(policy, Linear | LinUCB) else None
+            arm = policy.choose(context)
             policy.learn(person.context, arm, float(arm == person.chosen))
             taken += arm == person.chosen
         shares.append(taken / arrivals)

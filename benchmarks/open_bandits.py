@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class LinUCB:
         self.steps = 0
         self.gram, self.moment = np.zeros((self.dimension, self.dimension)), np.zeros(self.dimension)
 
-    def choose(self, context: np.ndarray) -> int:
+    def choose(self, context: Any) -> int:
         shift, width = confidence(self.dimension, self.steps, 0.0, self.wrong, self.weights)
         inverse = np.linalg.inv(self.gram + shift * np.eye(self.dimension))
         raised = np.sqrt(np.einsum("ai,ij,aj->a", context, inverse, context))

@@ -1,6 +1,7 @@
 """The frozen-noise check: no certified method is moved farther than stated, and something moves it nearly as far."""
 
 import dataclasses
+import functools
 import itertools
 import math
 from typing import Any
@@ -70,6 +71,7 @@ SLOW = {
 SLOW |= set(MODELS)
 
 
+@functools.cache
 def every_check(seed: int = 0) -> dict[str, Any]:
     """Of releases, and of trainings."""
     releases = {one.title: one.check for one in plan_releases(seed=seed) if one.check is not None}

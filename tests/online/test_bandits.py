@@ -282,10 +282,13 @@ def test_the_expected_error_is_that_of_values_at_the_end() -> None:
     """Noise on the vector of sums, over as much as each direction was seen: of 20 policies, 20 directions each."""
     d, arrivals, values = 20, 80, []
     context = np.eye(d)
-    for seed in range(20):
-        policy = Linear(d, GAUSSIAN, dimension=d, arrivals=arrivals, simulate=seed, weights=1000.0)
+    policies = [
+        Linear(d, GAUSSIAN, dimension=d, arrivals=arrivals, simulate=seed, weights=1000.0) for seed in range(20)
+    ]
+    for policy in policies:
         policy.learn_batch([context] * arrivals, np.arange(arrivals) % d, [None] * arrivals)
         values.append(policy._sums.total(policy.state)[-d:] / math.sqrt(2) / (arrivals / d))
+    policy = policies[0]
     deviation = policy.law.sigma * math.sqrt(policy._sums.variance(arrivals))
     assert np.std(values) == pytest.approx(policy.expected_error(), rel=6 / math.sqrt(2 * d * len(values)))
     assert policy.expected_error() == pytest.approx(deviation / math.sqrt(2) / (arrivals / d))

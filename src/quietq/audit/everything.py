@@ -19,7 +19,7 @@ from quietq.mechanisms.path import Path
 from quietq.mechanisms.privatise import MECHANISMS, choose
 from quietq.noise import Exponential
 from quietq.noise.box import UNIT
-from quietq.privacy import Budget, InvalidInput
+from quietq.privacy import Budget, InvalidInput, LipschitzBall
 from quietq.privacy.checks import count, one_of
 from quietq.worlds import WALK
 
@@ -62,7 +62,7 @@ def plan_releases(
         yield PlannedAudit(title, audit, partial(frozen_release, mechanism, name=title, seed=seed))
     yield _plan_rows("reward, one of many people", partial(one_of_many, people, budget), runs, seed)
     for kind, noise in models_of_all_kinds():
-        search = partial(worst_rows, *all_but_two(kind, people), budget, noise=noise)
+        search = partial(one_among_synthetic, kind, noise, people, budget)
         yield _plan_rows(model_title(kind, noise), search, runs, seed)
 
 
@@ -70,6 +70,10 @@ def _plan_rows(title: str, search: Callable[..., WorstRows], runs: int, seed: in
     """The worst rows are searched for once, for the draws and for what moves with the noise held fixed."""
     found = cache(partial(search, name=title, seed=seed))
     return PlannedAudit(title, lambda progress=None: found().audit(runs, progress=progress), lambda: found().movement)
+
+
+def one_among_synthetic(kind: str, noise: str, people: int, budget: Budget, **options: Any) -> WorstRows:
+    return worst_rows(*all_but_two(kind, people), budget, noise=noise, **options)
 
 
 def one_of_many(people: int, budget: Budget, **options: Any) -> WorstRows:
@@ -80,6 +84,7 @@ def one_of_many(people: int, budget: Budget, **options: Any) -> WorstRows:
     """
     read, rows = Survey("ratings", 5).draw(people - 2, 0, declared=people)
     relation, levels = read(rows).relation, 6
+    assert isinstance(relation, LipschitzBall)
     kernel = Exponential(relation.best_beta())
     path = Path(relation, budget, kernel, relation.rkhs_radius(kernel), UNIT, levels=levels)
     places = np.linspace(0, 1, 2**levels + 1)
@@ -117,6 +122,7 @@ def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> Sy
     return survey.draw(people - 2, count("seed", seed, 0), declared=people)
 
 
+@cache
 def models_of_all_kinds() -> list[tuple[str, str]]:
     """Each kind of feedback that gives rows, with each kind of noise that makes a model of them private."""
     budget = Budget(0.9, 1e-4)

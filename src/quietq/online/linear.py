@@ -74,8 +74,8 @@ def confidence(d: int, steps: int, deviation: float, wrong: float, weights: floa
     return 1 + 2 * largest, sampling + math.sqrt(most) * weights + of_noise
 
 
-def _not_pure(name: str, value: Budget) -> Budget:
-    if value.is_pure:
+def _not_pure(name: str, value: object) -> object:
+    if isinstance(value, Budget) and value.is_pure:
         raise InvalidInput("A linear policy adds Gaussian noise, so the budget's delta must be above 0.")
     return value
 
