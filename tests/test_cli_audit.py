@@ -17,11 +17,6 @@ SMALL = "--steps 130 --set widths=4 --set batch=16 --runs 40"
 """The network has barely begun to learn: what is shown here is the command, not the audit."""
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("QUIETQ_CACHE", str(tmp_path / "cache"))
-
-
 def found(quietq, arguments: str, command: str = "audit") -> dict:
     code, out, err = quietq(f"{command} {arguments} --json")
     assert (code, err) == (0, "")
@@ -29,16 +24,13 @@ def found(quietq, arguments: str, command: str = "audit") -> dict:
 
 
 @pytest.mark.slow
-def test_the_papers_program(quietq, tmp_path):
+def test_the_papers_program(quietq):
     result = found(quietq, f"published --set preset=code --set sigma=0.32 {SMALL}", "paper audit")
     assert result["claimed_epsilon"] == 0.9
     assert (result["delta"], result["confidence"], result["runs"], result["judged"]) == (1e-4, 0.95, 40, 30)
     assert result["verdict"] == ("refuted" if result["epsilon_lower"] > 0.9 else "consistent")
-    kept = list((tmp_path / "cache" / "audit").rglob("*.npy"))
-    assert kept
     again = found(quietq, f"published --set preset=code --set sigma=0.32 {SMALL}", "paper audit")
     assert {**result, "seconds": None} == {**again, "seconds": None}
-    assert again["seconds"] < result["seconds"]
 
 
 def test_a_private_reward(quietq):
@@ -55,7 +47,7 @@ def test_a_private_reward(quietq):
         pytest.param("paper audit reward --radius 0.01 --runs 40", "reward/observed", marks=pytest.mark.slow),
         ("audit reward --world navigation --people 100 --runs 40", "reward/path"),
         ("paper audit evaluation --people 12 --runs 40", "evaluation"),
-        ("paper audit input --steps 50 --runs 40 --view policy --no-cache", "input"),
+        ("paper audit input --steps 50 --runs 40 --view policy", "input"),
     ],
 )
 def test_other_kinds(quietq, arguments: str, method: str):
@@ -153,7 +145,7 @@ def test_the_whole_table_runs(quietq):
         ("value --epsilon -1", "epsilon must be above 0"),
         ("value --delta 0", "delta must be above 0"),
         ("value --move up", "move must be one of shift, flip, bumps, zigzag"),
-        ("value --view final --queries 0", "queries must be a whole number of at least 1"),
+        ("value --queries 0", "No such option: --queries"),
         ("reward --set gamma=0.5", "add --view final"),
         ("reward --steps 50", "add --view final"),
         ("reward --radius 0.01 --move flip", "--move makes no difference"),
@@ -167,9 +159,7 @@ def test_the_whole_table_runs(quietq):
         ("value --seed -1", "seed must be a whole number of at least 0, not -1"),
         ("value --steps 0", "steps must be a whole number of at least 1"),
         ("reward --view final --steps -1", "steps must be a whole number of at least 1"),
-        ("value --view every --moments 100 --steps 10", "moments must be at most the number of steps"),
-        ("value --moments 3", "--moments is for --view every"),
-        ("value --world navigation --queries 5000", "queries must be fewer"),
+        ("value --view every --steps 5", "moments must be at most the number of steps"),
         ("value --runs 1000001", "runs must be at most 1000000"),
         ("value --people 5 --radius 0.1", "--people or --radius, not both"),
         ("evaluation --move flip", "An audit of 'evaluation' has no --move: leave it out."),

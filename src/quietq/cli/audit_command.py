@@ -219,7 +219,7 @@ def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | N
     from quietq.audit import write_movements, write_table
     from quietq.audit.everything import check_confidence
     from quietq.cli.report import require
-    from quietq.cli.report.pictures import plot_findings
+    from quietq.cli.report.pictures import Line, plot_lines
 
     check_confidence(confidence)
     require()
@@ -236,7 +236,11 @@ def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | N
             if planned.check is not None:
                 movements.append(planned.check())
     files = [*write_table(findings, out), *write_movements(movements, out), out / "audit.png"]
-    plot_findings(findings, out / "audit.png")
+    lines = {
+        name: Line(one.promise.standing, one.promise.epsilon, one.epsilon_lower, one.verdict)
+        for name, one in findings.items()
+    }
+    plot_lines(lines, out / "audit.png", each)
     if as_json:
         table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
         moved = [movement.to_dict() for movement in movements]
