@@ -68,8 +68,6 @@ def create(
         raise qq.InvalidInput("--apart-delta needs --apart-epsilon.")
     budget = None if epsilon is None or delta is None else qq.Budget(epsilon, delta)
     apart = None if apart_epsilon is None else qq.Budget(apart_epsilon, apart_delta or 0.0)
-    if budget is None and apart is None:
-        raise qq.InvalidInput("A source needs a budget: give --epsilon and --delta, or --apart-epsilon, or both.")
     one_line("source", source)  # before a file is made
     check_caps(budget, apart)
     books = Ledger.create(_without_password(url))
