@@ -80,7 +80,7 @@ def test_a_map_beside_the_true_one(tmp_path, titles):
 def plane():
     from quietq import Product, RkhsBall
 
-    return RkhsBall(0.01, Product((1.0, 1.0)))
+    return RkhsBall(0.01, Product((1.0, 1.0)).norm)
 
 
 def test_refusals(agent, tmp_path):

@@ -83,10 +83,17 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
         "claimed": "Not private: the certificate repeats a claim whose proof does not hold. Publish nothing of it:",
         "none": "Not private: no promise is made (see certificate.json). Publish nothing of it:",
     }
-    lines = [first_lines[standing], *(f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists())]
-    lines += ["", "For you: it names files of this machine.", f"  {CONFIG}: everything needed to repeat the training"]
-    lines += ["", "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward."]
-    lines += [f"  {SCORES}: how well the released policies do"]
+    released = [f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists()]
+    lines = [
+        first_lines[standing],
+        *released,
+        "",
+        "For you: it names files of this machine.",
+        f"  {CONFIG}: everything needed to repeat the training",
+        "",
+        "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
+        f"  {SCORES}: how well the released policies do",
+    ]
     if sees_truth:
-        lines += [f"  {METRICS}: returns of the episodes of training"]
+        lines.append(f"  {METRICS}: returns of the episodes of training")
     write(out / README, "\n".join(lines) + "\n")

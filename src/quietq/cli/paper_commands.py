@@ -10,7 +10,7 @@ import typer
 import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import answer, app, show_help, show_table, warn
-from quietq.cli.audit_command import attack_in_words, audit_progress, carry_out as carry_out_audits, tell
+from quietq.cli.audit_command import attack_in_words, carry_out as carry_out_audits, tell
 from quietq.cli.ledger_command import absolute, open_account
 from quietq.cli.options import (
     WORLDS,
@@ -34,6 +34,7 @@ from quietq.cli.options import (
     refuse_others,
 )
 from quietq.paper.method_table import METHOD_TABLE
+from quietq.progress import progress_of
 
 paper = typer.Typer(
     help="The system of Wang & Hegde (2019): train agents by its algorithm, its baselines and what repairs it, attack "
@@ -285,7 +286,7 @@ def audit(
         options=attack,
         hyper=read_hyper_parameters(method, hyper_parameters) if METHOD_TABLE[method].in_worlds else {},
     )
-    with audit_progress(method) as progress:
+    with progress_of(f"Audit of {method}") as progress:
         finding = run(progress=progress)
     tell(finding, attack_in_words(finding), as_json)
 

@@ -21,7 +21,7 @@ from quietq.released.private_world import PrivateWorld
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 BAND = "#9ECAE9"
 POINTS = 1025
@@ -92,10 +92,15 @@ def _panels(number: int) -> tuple["Figure", list["Axes"]]:
     rows = -(-number // columns)
     figure = new_figure(max(8.4, 3.1 * columns), 2.3 + 2.6 * rows if number > 1 else 5.2)
     figure.set_layout_engine("constrained", w_pad=0.1)  # so that ticks of neighbours do not touch
-    panels = list(figure.subfigures().subplots(rows, columns, sharey=True, squeeze=False).ravel())
+    panels = list(_below_heading(figure).subplots(rows, columns, sharey=True, squeeze=False).ravel())
     for unused in panels[number:]:
         unused.remove()
     return figure, panels[:number]
+
+
+def _below_heading(figure: "Figure") -> "SubFigure":
+    """What holds the panels and the key: the heading and the words below them are those of the figure around it."""
+    return figure.add_subfigure(figure.add_gridspec(1, 1)[0])
 
 
 def _action(actions: Sequence[str], i: int) -> str:
@@ -302,7 +307,7 @@ def plot_world(world: PrivateWorld, path: str | os.PathLike[str]) -> None:
     places = -np.arange(len(shown))
     width = np.array(world.box.width)[list(world.moved)]
     figure = new_figure(8.4, 2.6 + 0.34 * len(shown))
-    panel = figure.subfigures().subplots()
+    panel = _below_heading(figure).subplots()
     labels = ("noise, as expected", "people's own scatter, as released", "explained by state and action")
     for i, (column, label) in enumerate(zip(spreads(world), labels, strict=True)):
         share = np.maximum(column / width, 1e-9)[: len(shown)]
@@ -334,7 +339,7 @@ def plot_lines(lines: Mapping[str, Line], path: str | os.PathLike[str], confiden
     target = checked(path)
     figure = new_figure(9.6, 1.9 + 0.42 * len(lines))
     panel = figure.subplots()
-    for height, line in enumerate(reversed(lines.values())):
+    for height, line in enumerate(list(lines.values())[::-1]):
         color, dashes = STYLES[1] if line.standing == "claimed" else STYLES[0]
         panel.barh(height, line.promised, height=0.34, color=color, alpha=0.28)
         ends = [height - 0.3, height + 0.3]
