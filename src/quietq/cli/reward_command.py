@@ -210,9 +210,7 @@ def reward(
         say("Making the reward private")
         private = qq.privatise(group, budget, noise=noise or "auto", level=level, account=account)
     name = publish(private, out)
-    plot = draw(
-        plot, partial(plot_reward, private, names=arguments.get("state", arguments.get("left")), actions=listed)
-    )
+    plot = draw(plot, partial(plot_reward, private, names=_spell_out(state or left, files), actions=listed))
     record = {
         "certificate": private.certificate.to_dict(),
         "out": str(out),
