@@ -1,7 +1,6 @@
 """`quietq ledger`, and how other commands find the account that they charge."""
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,13 +37,6 @@ def open_account(url: str | None, source: str | None, method: str = "") -> "Sour
             raise qq.InvalidInput(f"--source must say which source of the ledger to charge; it has: {listed}.")
         source = known[0]
     return books.account(source, method)
-
-
-def absolute(url: str) -> str:
-    """The ledger's address, such that it is the same from any folder."""
-    if "://" in url and not url.startswith("sqlite:///"):
-        return url
-    return str(Path(url.removeprefix("sqlite:///")).absolute())
 
 
 @ledger.command()

@@ -11,7 +11,7 @@ import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import answer, app, show_help, show_table, warn
 from quietq.cli.audit_command import attack_in_words, carry_out as carry_out_audits, tell
-from quietq.cli.ledger_command import absolute, open_account
+from quietq.cli.ledger_command import open_account
 from quietq.cli.options import (
     WORLDS,
     AsJson,
@@ -73,7 +73,9 @@ def _describe(name: str) -> dict[str, str]:
 
 
 def _show_method(method: str, as_json: bool) -> None:
-    check_method(method, list(METHOD_TABLE))
+    from quietq.privacy.checks import one_of
+
+    one_of("METHOD", method, list(METHOD_TABLE))
     found: list[dict[str, str]] = []
     if METHOD_TABLE[method].in_worlds:
         from quietq.paper.agents.hyper_parameters import name_kind, options_of, write_value
@@ -97,13 +99,6 @@ def _show_method(method: str, as_json: bool) -> None:
         "Hyper-parameters, for --set NAME=VALUE, with their defaults:" if found else "It has no hyper-parameters.",
         *("  {name}={default}  {kind}\n      {sentence}".format_map(one) for one in found),
     )
-
-
-def check_method(method: str, known: list[str]) -> None:
-    """Refuses a name that is none of the methods'."""
-    from quietq.privacy.checks import one_of
-
-    one_of("METHOD", method, known)
 
 
 @paper.command()
@@ -160,9 +155,11 @@ def train(
     those that promise nothing have no people and no budget. `quietq paper methods METHOD` lists hyper-parameters.
     """
     began = time.monotonic()
+    from quietq.privacy.checks import one_of
+
+    one_of("METHOD", method, [name for name, one in METHOD_TABLE.items() if one.in_worlds])
     from quietq.cli.checked_training import CheckedTraining, Settings, carry_out, read_hyper_parameters
 
-    check_method(method, [name for name, one in METHOD_TABLE.items() if one.in_worlds])
     settings = Settings(
         method=method,
         world=world,
@@ -179,7 +176,7 @@ def train(
         steps=steps,
         seeds=seeds,
         simulate=simulate,
-        ledger=None if ledger is None else absolute(ledger),
+        ledger=ledger,
         source=source,
         options=read_hyper_parameters(method, hyper_parameters),
         **({} if seed is None else {"seed": seed}),
@@ -259,7 +256,9 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Measure what a method gives away: it is trained under two neighbouring rewards, which the audit tells apart."""
-    check_method(method, ["all", *(name for name, one in METHOD_TABLE.items() if one.standing != "none")])
+    from quietq.privacy.checks import count, one_of
+
+    one_of("METHOD", method, ["all", *(name for name, one in METHOD_TABLE.items() if one.standing != "none")])
     attack = given(radius=radius, noise=noise, world=world, move=move, view=view, score=score, steps=steps)
     _check_options(
         method,
@@ -268,7 +267,6 @@ def audit(
     from quietq.audit import PlannedAudit
     from quietq.cli.checked_training import read_hyper_parameters
     from quietq.paper.attacks.attack_plan import plan_audit, plan_training_checks, plan_trainings
-    from quietq.privacy.checks import count
 
     budget = qq.Budget(0.9 if epsilon is None else epsilon, 1e-4 if delta is None else delta)
     crowd = 50 if people is None else people
