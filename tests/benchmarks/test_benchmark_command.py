@@ -105,4 +105,5 @@ def test_every_study_goes_by_its_name():
 
 
 def test_the_committed_page_is_that_of_the_committed_results():
-    assert (ROOT / "docs" / "benchmarks.md").read_text() == page.page()
+    assert {path: path.read_text() for path in page.pages()} == page.pages()
+    assert set(page.csv_folder().iterdir()) < set(page.pages())
