@@ -167,6 +167,7 @@ def test_a_list_in_one_word_is_told_how_to_be_given(quietq, rows):
         ("--out rows.parquet", "must be different files"),
         ("--out nowhere/world.qq", "a folder that exists"),
         ("--plot world.gif", ".png or .svg"),
+        ("--plot nowhere/world.png", "plot must name a file in a folder that can be written to"),
         ("--steps 5", "say with --wanted what it must be worth"),
         ("--go 0.5", "say with --wanted what it must be worth"),
         ("--policy plan.qq", "say with --wanted what it must be worth"),

@@ -86,8 +86,12 @@ def check_outputs(files: Sequence[Path], **named: Path | None) -> None:
             checked(path)
         else:
             check_target(path)
-        with tempfile.TemporaryFile(dir=path.parent):  # some folders only say that they can be written to
-            pass
+        try:
+            tempfile.TemporaryFile(dir=path.parent).close()  # some folders only say that they can be written to
+        except OSError as error:
+            raise qq.InvalidInput(
+                f"{name} must name a file in a folder that can be written to, not {str(path)!r}."
+            ) from error
 
 
 def publish(released: "Publishable", out: Path) -> str:
