@@ -47,7 +47,7 @@ def progress_line(sentence: str) -> Iterator[Callable[[str], None]]:
         yield lambda said: progress.update(task, description=said)
 
 
-class Steps:
+class NumberedSteps:
     """The steps of a long command, told on stderr as each begins, and which of them is under way."""
 
     def __init__(self, titles: Sequence[str], shown: bool) -> None:

@@ -13,7 +13,7 @@ from quietq.cli.app import INTERRUPTED, answer, app
 from quietq.cli.folder import DemoFile
 from quietq.cli.ledger_command import open_account
 from quietq.cli.options import AsJson, LedgerSource, LedgerUrl
-from quietq.progress import Steps
+from quietq.progress import NumberedSteps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +78,7 @@ def demo(
     out.mkdir(parents=True, exist_ok=True)
     for path in out.iterdir():  # so that an end half-way leaves nothing of an earlier demo among what is new
         path.unlink()
-    steps = Steps(STEPS, not as_json)
+    steps = NumberedSteps(STEPS, not as_json)
     try:
         certificate, result = _show(out, budget, account, steps, audit_runs=5_000 if quick else 100_000)
     except KeyboardInterrupt:
@@ -104,7 +104,7 @@ def demo(
 
 
 def _show(
-    out: Path, budget: "qq.Budget", account: "SourceAccount | None", steps: Steps, audit_runs: int
+    out: Path, budget: "qq.Budget", account: "SourceAccount | None", steps: NumberedSteps, audit_runs: int
 ) -> tuple["qq.Certificate", dict[str, float]]:
     """Does all of it; gives the agent's certificate, and how well it does, which is not private."""
     from quietq.cli.report.release_page import write_voters_pages
