@@ -24,7 +24,8 @@ DOCS, PAPER = ROOT / "docs", ROOT / "runs" / "paper" / "all"
 STUDIES = ("bandits", "world-peers")
 PAPERS = ("figure1", "figure2", "claims", "comparison", "needed", "extensions")
 PAGE = "page"
-NAMES = (*STUDIES, "audit", *PAPERS, PAGE)
+FRONT = "cartpole"
+NAMES = (FRONT, *STUDIES, "audit", *PAPERS, PAGE)
 
 
 def draw_audit(target: Path) -> None:
@@ -112,6 +113,9 @@ def draw(names: Sequence[str], paper: Path, out: Path) -> None:
         if name in STUDIES:
             load(name).write_picture(out / f"{name}.png")
             told[name] = f"from benchmarks/results/{name}.json"
+        elif name == FRONT:
+            load("world-peers").write_front_picture(out / f"{name}.png")
+            told[name] = "from benchmarks/results/world-peers.json"
         elif name == "audit":
             draw_audit(out / "audit.png")
             told[name] = "from the table of docs/audit.md"

@@ -339,3 +339,35 @@ def _panel(axis: "Axes", curves: Curves, system: str) -> None:
     means = [one[0] for curve in curves.values() for one in curve.values()]
     room = 0.25 * (max(means) - min(means))
     axis.set_ylim(min(means) - room, max(means) + room)
+
+
+def write_front_picture(target: Path) -> None:
+    """CartPole alone, as bars with their values, for somebody who has not read anything yet."""
+    curves = _curves(Results.load("world-peers").entries, "CartPole-v1")
+    names = {
+        TWIN: "without privacy",
+        OURS: "quietq, ε = 1",
+        "one-shot moments": "one-shot moments, ε = 1",
+        "DP-SGD, networks": "DP-SGD, ε = 1",
+    }
+    colours = ("#999999", "#0072B2", "#56B4E9", "#D55E00")
+    figure = new_figure(8.4, 3.6)
+    axis = figure.subplots()
+    numbers = PEOPLE["CartPole-v1"]
+    for place, ((name, label), colour) in enumerate(zip(names.items(), colours, strict=True)):
+        at = np.arange(len(numbers)) + 0.2 * (place - 1.5)
+        means, halves = zip(*(curves[name][number] for number in numbers), strict=True)
+        # An interval may not leave the range of returns, which is 0 to 500.
+        reach = [np.minimum(halves, means), np.minimum(halves, 500 - np.array(means))]
+        axis.bar(at, means, 0.18, color=colour, label=label, yerr=reach, capsize=3, ecolor="#333333")
+        for x, mean, high in zip(at, means, reach[1], strict=True):
+            axis.annotate(f"{mean:.0f}", (x, mean + high), (0, 3), textcoords="offset points", ha="center", fontsize=9)
+    behaviour = _last(curves[BEHAVIOUR])
+    axis.axhline(behaviour, color="black", ls=":", lw=1.2, label=f"what people did: {behaviour:.0f}")
+    axis.set_xticks(range(len(numbers)), [f"{number:,} people" for number in numbers], fontsize=11)
+    axis.set_ylim(0, 560)
+    axis.set_ylabel("steps balanced, of 500", fontsize=11)
+    axis.set_title("CartPole from logged sessions of random pushes; all sessions of each person are protected", fontsize=11)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(ncols=5, loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False, fontsize=9, columnspacing=1)
+    save(figure, target)

@@ -188,7 +188,7 @@ class Newcomer:
 
     def after(self, step: Step, demo: Step | None = None) -> str:
         """What a step prints, when all before it on its page are done, where the demo left its files."""
-        if demo not in (None, step) and not self._folder(step.page).exists():
+        if demo is not None and demo.page != step.page and not self._folder(step.page).exists():
             self.after(demo)
             shutil.copytree(self._folder(demo.page) / "runs", self._folder(step.page) / "runs")
         self._folder(step.page).mkdir(parents=True, exist_ok=True)

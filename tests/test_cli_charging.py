@@ -25,19 +25,6 @@ def release(path) -> str:
     return qq.released.open_release(path).hash  # type: ignore[attr-defined]
 
 
-def test_a_private_reward_is_the_release(quietq, ledger, tmp_path):
-    code, _, err = quietq(f"paper train reward walk {PROMISE} {TINY} --ledger books.db --out run")
-    assert (code, err) == (0, "")
-    (charge,) = ledger.balance("walkers").bookings
-    assert charge.cost.mu == qq.Budget(0.4, 1e-4).mu
-    assert charge.release == release(tmp_path / "run" / "reward.qq")
-    assert charge.reserved.method == "train/reward"
-    assert (
-        quietq(f"paper train reward walk --reward run/reward.qq {TINY} --out used")[0] == 0
-    )  # draws nothing, pays nothing
-    assert len(ledger.balance("walkers").bookings) == 1
-
-
 def test_an_agent_that_noises_as_it_goes_is_the_release(quietq, ledger, tmp_path):
     code, _, err = quietq(f"paper train {OUTPUT} {PROMISE} --ledger books.db --source walkers --out run")
     assert (code, err) == (0, "")

@@ -44,8 +44,9 @@ def test_in_words_and_probabilities_that_are_learnt(quietq, rows):
     [
         ("--behaviour half", "--behaviour must be numbers"),
         ("--policy strong", "--policy must be NAME=ACTION"),
-        ("--behaviour 0.5,0.5 --box 0 1", "not 2 times"),
+        ("--behaviour 0.5,0.5 --box 0 1", "box has 2 dimensions, but state has 1 columns"),
         ("", "There must be a behaviour"),
+        ("--behaviour 0.5,0.5 --out nowhere/values.qq", "a folder that exists"),
     ],
 )
 def test_refusals(quietq, rows, words, sentence):

@@ -19,7 +19,7 @@ WAITS = """
 import sys, time
 from quietq.cli import main, reward_command
 
-def wait(*_):
+def wait(*_, **__):
     print("waiting", flush=True)
     time.sleep(60)
 

@@ -80,7 +80,7 @@ def test_a_second_source_and_one_without_gaussian_noise(quietq):
         ("ledger verify ledger.db --head abc", "head must be a SHA-256 hash"),
         ("ledger create ledger.db --source a --epsilon 1", "--epsilon and --delta must be given together"),
         ("ledger create ledger.db --source a --apart-delta 0.1", "--apart-delta needs --apart-epsilon"),
-        ("ledger create ledger.db --source a", "A source needs a budget"),
+        ("ledger create ledger.db --source a", "There must be a budget, or something set apart"),
         ("ledger create ledger.db --source a --epsilon 1 --delta 0", "give a delta above 0"),
         ("ledger create other.db --source a --epsilon -1 --delta 0.1", "epsilon must be above 0"),
         ("ledger show postgresql://me:hunter2@host/name", "PGPASSWORD or ~/.pgpass"),

@@ -70,13 +70,13 @@ def test_what_would_be_right_is_said(quietq, arguments, sentence):
         ("reward --noise k", {"k-norm", "knots"}),
     ],
 )
-def test_shells_complete_names(typed, completed):
+def test_shells_complete_names(quietq, monkeypatch, typed, completed):
     words = f"quietq {typed}"
     place = len(words.split()) - (0 if typed.endswith(" ") else 1)
-    asked = {"_QUIETQ_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
-    code = "import sys; sys.argv = ['quietq']; from quietq.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True)
-    assert (done.returncode, set(done.stdout.split()), done.stderr) == (0, completed, "")
+    for name, value in {"_QUIETQ_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}.items():
+        monkeypatch.setenv(name, value)
+    code, out, err = quietq("")
+    assert (code, set(out.split()), err) == (0, completed, "")
 
 
 def test_who_stops_reading_gets_no_traceback():

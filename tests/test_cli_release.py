@@ -110,9 +110,20 @@ def test_a_damaged_file_is_refused(quietq, reward):
     assert "is a folder" in quietq("verify .")[2]
 
 
+def save_untrained(folder) -> None:
+    """The folder of an agent that has not learnt anything yet: what leaves of it is what matters here."""
+    import jax
+
+    agent = paper.Agent("walk", paper.NoNoise(widths=(8,)), seed=1)
+    released = agent.method.finish(agent.method.init(agent.spaces, jax.random.key(0)), None)
+    agent._released = jax.tree.map(lambda leaf: leaf[None], released)
+    folder.mkdir()
+    agent.save(folder / "agent.qq")
+
+
 def test_publish_an_agent(quietq, tmp_path):
     pytest.importorskip("jax")
-    quietq("paper train none walk --steps 100 --set widths=8 --set batch=16 --set start=16 --set replay=100 --out run")
+    save_untrained(tmp_path / "run")
     assert not open_release(tmp_path / "run" / "agent.qq").private
     code, out, err = quietq("publish run --out agent.qq")
     assert (code, out) == (2, "")

@@ -1,8 +1,7 @@
 """How far a long computation is, and about how much time is left, told on stderr."""
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -48,58 +47,19 @@ def progress_line(sentence: str) -> Iterator[Callable[[str], None]]:
         yield lambda said: progress.update(task, description=said)
 
 
-class ProgressSteps:
-    """The steps of a long command: which one is under way, and about how much time is left.
+class NumberedSteps:
+    """The steps of a long command, told on stderr as each begins, and which of them is under way."""
 
-    On a terminal a line is rewritten while a step goes on; elsewhere there is one now and then. `expected` has the
-    seconds that each step takes on an idle machine. The time left is what it says of the steps that are to come, times
-    how much longer than expected everything took so far: an estimate, and called "about".
-    """
-
-    def __init__(self, expected: Mapping[str, float], shown: bool, before: float = 0.0) -> None:
-        """`before` are seconds that were expected for what happened until now, since the process began."""
-        self._titles = list(expected)
-        self._seconds = list(expected.values())
+    def __init__(self, titles: Sequence[str], shown: bool) -> None:
+        self._titles = titles
         self._shown = shown
-        self._began = time.monotonic() - time.process_time()  # imports are part of what one waits for
-        self._before = before
-        self._step = 0
-        self._terminal = sys.stderr.isatty()
-        self._told = 0.0
+        self.number = 0
 
     def begin(self) -> None:
         """The next step begins."""
-        self.end()
-        self._step += 1
-        self._told = time.monotonic()
-        self._tell(f"{self.where('/')} {self._titles[self._step - 1]} (about {self.left(0.0)} left)\n")
-
-    def left(self, share: float) -> str:
-        """Estimates the time that everything still takes, if so much of this step is done."""
-        done = self._before + sum(self._seconds[: self._step - 1]) + share * self._seconds[self._step - 1]
-        slower = (time.monotonic() - self._began) / done if done > 0 else 1.0
-        return write_seconds(slower * (self._before + sum(self._seconds) - done))
-
-    def progress(self, done: int, total: int) -> None:
-        """So much of the step that is under way is done."""
-        now = time.monotonic()
-        if now - self._told < (0.2 if self._terminal else 10.0):
-            return
-        self._told = now
-        line = f"    {done / total:.0%} of this step, about {self.left(done / total)} left"
-        self._tell(f"\r{line}\x1b[K" if self._terminal else f"{line}\n")
-
-    def end(self) -> None:
-        """Wipes the line that is rewritten."""
-        if self._terminal:
-            self._tell("\r\x1b[K")
-
-    def where(self, of: str = " of ") -> str:
-        return f"{self._step}{of}{len(self._titles)}"
-
-    def _tell(self, text: str) -> None:
+        self.number += 1
         if self._shown:
-            print(text, end="", file=sys.stderr, flush=True)
+            print(f"{self.number}/{len(self._titles)} {self._titles[self.number - 1]}", file=sys.stderr, flush=True)
 
 
 def write_seconds(seconds: float) -> str:

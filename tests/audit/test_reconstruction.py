@@ -231,27 +231,6 @@ def test_an_agent_without_noise_gives_the_reward_away() -> None:
     assert scores["apprenticeship"] > 0.75
 
 
-@pytest.mark.parametrize("name", ["walk", "navigation"])
-def test_a_picture(name: str, tmp_path) -> None:
-    pytest.importorskip("matplotlib")
-    from quietq.cli.report.pictures import plot_reconstruction
-
-    _, _, values = planned(name)
-    world, points = find_world(name), 9 if name == "navigation" else None
-    found = reconstruct(lambda states: values, world, GAMMA, truth=world.reward_at, points=points)
-    plot_reconstruction(found, tmp_path / "picture.png", certificate=private(50, 1).certificate)
-    plot_reconstruction(found, tmp_path / "picture.svg", title="a title")
-    assert (tmp_path / "picture.png").stat().st_size > 10_000
-    files = list(tmp_path.iterdir())
-    assert sorted(file.name for file in files) == ["picture.png", "picture.svg"]
-    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
-    blind = reconstruct(lambda states: values, world, GAMMA, points=points)
-    with pytest.raises(InvalidInput, match="give reconstruct a truth"):
-        plot_reconstruction(blind, tmp_path / "other.png")
-    with pytest.raises(InvalidInput, match=r"must end in \.png or \.svg"):
-        plot_reconstruction(found, tmp_path / "picture.gif")
-
-
 # Refusals
 
 

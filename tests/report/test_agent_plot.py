@@ -1,25 +1,30 @@
-"""Pictures of agents: they show what was released, and say when that is not private."""
+"""Pictures of agents, and of what is true: they show what was released, and say when that is not private."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from quietq import Budget, InvalidInput, people
+from quietq import Budget, InvalidInput, PrivateFunction, people, privatise
+from quietq.released import PrivateNetwork
+from quietq.worlds import WALK, find_world, plan_on_grid, walk_reward
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("jax")
 
-from quietq.cli.report import plot_outcome, plot_values
-from quietq.paper import OutputNoise
-from quietq.paper.agents import Agent
-from quietq.worlds import find_world, plan_on_grid
+from quietq.cli.report import plot_reward
+from quietq.cli.report.pictures import plot_beside_truth
+
+FIFTY, BUDGET = people(50, 0, 0.5, 1), Budget(0.9, 1e-4)
 
 
 @pytest.fixture(scope="module")
-def agent() -> Agent:
-    method = OutputNoise(relation=people(50, 0, 0.5, 1), budget=Budget(0.9, 1e-4))
-    return Agent("walk", method, seed=0).learn(60)
+def private() -> PrivateFunction:
+    return privatise(walk_reward, BUDGET, relation=FIFTY, noise="path")
+
+
+@pytest.fixture(scope="module")
+def agent(private) -> PrivateNetwork:
+    return plan_on_grid(WALK, private, cells=64).as_function()
 
 
 @pytest.fixture
@@ -32,41 +37,59 @@ def titles(monkeypatch):
     return seen
 
 
-def test_values(agent, tmp_path, titles):
+def check_picture(path):
     from matplotlib.image import imread
 
-    plot_values(agent.as_function(), tmp_path / "values.png")
-    pixels = imread(tmp_path / "values.png")
+    pixels = imread(path)
     height, width = pixels.shape[:2]
     assert 600 < height < 1000 < width < 1600
     assert 0.01 < (pixels[..., :3].min(axis=-1) < 0.9).mean() < 0.6  # neither empty nor a blot
     edge = np.concatenate([pixels[:, :2, :3].ravel(), pixels[:, -2:, :3].ravel()])
     assert (edge == 1).all()  # nothing runs out of the picture
+
+
+def test_values(agent, tmp_path, titles):
+    plot_reward(agent, tmp_path / "values.png", title="What the agent released")
+    check_picture(tmp_path / "values.png")
     assert titles == ["What the agent released"]
-    plot_values(agent.as_function(), tmp_path / "values.svg", actions=("left", "right"), title="Values")
+    plot_reward(agent, tmp_path / "values.svg", actions=("left", "right"), title="Values")
     assert (tmp_path / "values.svg").read_text().lstrip().startswith("<?xml")
 
 
-def test_what_is_not_certified_is_marked(agent, tmp_path, titles):
-    simulated = Agent("walk", agent.method, seed=0).learn(60, simulate=1)
-    plot_values(simulated.as_function(), tmp_path / "values.png", title="Values")
+def test_what_is_not_certified_is_marked(tmp_path, titles):
+    simulated = privatise(walk_reward, BUDGET, relation=FIFTY, noise="path", simulate=1)
+    plot_reward(plan_on_grid(WALK, simulated, cells=64).as_function(), tmp_path / "values.png", title="Values")
     assert titles == ["NOT PRIVATE: Values"]
 
 
-def test_outcomes_are_always_marked(tmp_path, titles):
-    states = np.linspace(0, 1, 101)
-    policies = {"one": (states < 0.5).astype(int), "two": (states < 0.01).astype(int)}
-    plot_outcome(
-        tmp_path / "outcome.png", states=states, true=np.abs, private=np.abs, policies=policies,
-        actions=("left", "right"), title="how well",
-    )  # fmt: skip
+def test_the_truth_is_always_marked_and_its_owners_alone(private, tmp_path, titles):
+    plot_beside_truth(tmp_path / "outcome.png", walk_reward, private, names=["state"], title="how well")
+    check_picture(tmp_path / "outcome.png")
     assert titles == ["NOT PRIVATE: how well"]
+    assert (tmp_path / "outcome.png").stat().st_mode & 0o077 == 0
+
+
+def test_a_map_beside_the_true_one(tmp_path, titles):
+    kernel_of_two = privatise(lambda s: s[:, 0] * s[:, 1], BUDGET, relation=plane(), domain=[(0, 1), (0, 1)])
+    path = tmp_path / "map.png"
+    plot_beside_truth(path, lambda s: s[..., 0] * s[..., 1], kernel_of_two, names=["x", "y"], title="a map")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert titles == ["NOT PRIVATE: a map"]
+
+
+def plane():
+    from quietq import Product, RkhsBall
+
+    return RkhsBall(0.01, Product((1.0, 1.0)).norm)
 
 
 def test_refusals(agent, tmp_path):
     with pytest.raises(InvalidInput, match=r"\.png or \.svg"):
-        plot_values(agent.as_function(), tmp_path / "values.pdf")
-    plane = plan_on_grid(find_world("navigation"), cells=3)
-    with pytest.raises(InvalidInput, match="one coordinate"):
-        plot_values(replace(plane, certificate=agent.certificate).as_function(), tmp_path / "values.png")
+        plot_reward(agent, tmp_path / "values.pdf")
     assert not list(tmp_path.iterdir())
+
+
+def test_values_in_two_coordinates_are_maps(agent, tmp_path):
+    plane_plan = plan_on_grid(find_world("navigation"), cells=3)
+    plot_reward(replace(plane_plan, certificate=agent.certificate).as_function(), tmp_path / "values.png")
+    assert (tmp_path / "values.png").read_bytes().startswith(b"\x89PNG")

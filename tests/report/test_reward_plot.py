@@ -75,16 +75,11 @@ class Interaction(PrivateFunction):
 
 @dataclass(frozen=True)
 class Catalogue(Interaction):
-    """Items, of which the later are the better."""
-
-    number: int = 3
+    """Items, which are no numbers."""
 
     @property
     def feature_map(self):
-        return types.SimpleNamespace(items=tuple(f"item {i}" for i in range(self.number)))
-
-    def __call__(self, states: Any):
-        return np.array([float(name.split()[1]) for name in states])
+        return types.SimpleNamespace(items=("tea", "cake"))
 
 
 def interaction(dimension: int, low: float | None = 0.0) -> Interaction:
@@ -164,16 +159,6 @@ def test_a_band_is_that_of_values_and_not_of_weights(tmp_path, words):
         assert any(word.startswith("± 2 σ of the noise") for word in words) == banded
 
 
-def test_a_catalogue_is_a_list(tmp_path, words):
-    plain = interaction(1)
-    plot_reward(Catalogue(plain.box, plain.certificate), tmp_path / "reward.png")
-    assert [word for word in dict.fromkeys(words) if word.startswith("item ")] == ["item 2", "item 1", "item 0"]
-    plot_reward(Catalogue(plain.box, plain.certificate, number=500), tmp_path / "reward.png")
-    assert "the 20 best and the 20 worst of 500 items" in words
-    assert {"item 499", "item 480", "item 19", "item 0"} <= {*words}
-    assert not {"item 479", "item 20"} & {*words}
-
-
 def test_partial_dependence_is_the_mean_and_the_band_shows_what_it_hides():
     states, values = dependence(interaction(3), 0)
     assert (states[0], states[-1], values.shape) == (0.0, 1.0, (33, 512, 1))
@@ -188,6 +173,9 @@ def test_refusals(tmp_path):
         plot_reward(interaction(3), tmp_path / "reward.png", names=["warmth"])
     with pytest.raises(InvalidInput, match="room for 64 coordinates, and this reward has 65"):
         plot_reward(interaction(65), tmp_path / "reward.png")
+    plain = interaction(1)
+    with pytest.raises(InvalidInput, match="this one is of items: `quietq serve` lists them"):
+        plot_reward(Catalogue(plain.box, plain.certificate), tmp_path / "reward.png")
     assert not list(tmp_path.iterdir())
 
 

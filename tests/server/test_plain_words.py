@@ -3,7 +3,6 @@
 import math
 import re
 from statistics import NormalDist
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,10 +11,9 @@ import pytest
 from quietq import Box, Budget, Certificate, Exponential, GaussianProcessMechanism, RkhsBall, people
 from quietq.privacy import AnsweredQuery, Code, explain
 from quietq.privacy.certificate import certifying
-from quietq.privacy.limits import cap_any_dp, cap_gdp, guess
+from quietq.privacy.limits import guess
 from quietq.privacy.norms import IncrementGauge, ObservedRewards, SmoothBound
 from quietq.privacy.relations import LipschitzBall, SupBall, Trajectories
-from quietq.publishing.server.score_cap import cap_in_words
 from quietq.released import OpenedFile, PrivateNetwork
 from quietq.released.private_network import Output
 
@@ -97,35 +95,6 @@ def test_the_share_of_right_guesses_is_never_understated(relation, budget):
         assert expected == pytest.approx(NormalDist().cdf(budget.mu / 2))
 
 
-@pytest.mark.parametrize("count", [1, 3, 50])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        lambda n: SupBall(0.5 / n, people=n),
-        lambda n: people(n, 0, 0.5, 1),
-        lambda n: RkhsBall.from_people(n, Exponential(2.0), 1.0),
-    ],
-)
-def test_the_cap_is_that_of_replacing_everybody(count, kind):
-    gaussian: Any = cap_in_words(stated(kind(count)))
-    assert gaussian["score"] == cap_gdp(BUDGET.mu, count)
-    if isinstance(kind(count), LipschitzBall):
-        pure = Budget(1.0, 0)
-        exact: Any = cap_in_words(stated(kind(count), pure))
-        assert exact["score"] == cap_any_dp(pure, count)
-    if gaussian["score"] >= 0.995:
-        assert "rules out no score up to 0.995" in gaussian["sentence"]
-    else:
-        assert gaussian["score"] <= float(re.findall(r"above ([\d.]+) both", gaussian["sentence"])[0]) <= 1
-
-
-@pytest.mark.parametrize(
-    "relation", [SupBall(1.0), LipschitzBall(1.0, 1.0), RkhsBall(1.0, Exponential(2.0).norm), Trajectories(300, 1.0)]
-)
-def test_without_people_or_a_policy_there_is_no_cap(relation):
-    assert cap_in_words(stated(relation)) is None
-
-
 def test_a_real_release_is_explained():
     mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET, levels=4)
     told = promise_in_words(release(mechanism.apply(lambda s: s).certificate))
@@ -143,7 +112,6 @@ def test_what_is_not_certified_is_not_private_and_says_why():
         assert told[0].startswith("NOT PRIVATE: ")
         assert why in " ".join(told)
         assert "Protected" not in " ".join(told)
-        assert cap_in_words(certificate) is None
 
 
 def test_trust_is_asked_for():

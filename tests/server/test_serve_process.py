@@ -1,5 +1,6 @@
 """A real `quietq serve`: workers answer alike, a killed one is replaced, and all stop when told."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -11,7 +12,6 @@ from serving import TOKEN, WAIT, Running, running, until
 
 from quietq.released import open_release
 
-BYTES = {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"}
 GUARDED = {"Authorization": f"Bearer {TOKEN}"}
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds workers in /proc")
 
@@ -34,9 +34,9 @@ def pair(files, tmp_path_factory):
 
 def values(server: Running, count: int) -> set[bytes]:
     """The answers to one batch on so many new connections."""
-    x = np.random.default_rng(3).uniform(size=700).tobytes()
+    states = {"states": np.random.default_rng(3).uniform(size=700).tolist()}
     url = f"{server.url}/v1/releases/{server.ids['agent']}/values"
-    return {httpx.post(url, content=x, headers=BYTES | GUARDED, timeout=WAIT).content for _ in range(count)}
+    return {httpx.post(url, json=states, headers=GUARDED, timeout=WAIT).content for _ in range(count)}
 
 
 def counted(server: Running) -> float:
@@ -49,7 +49,7 @@ def test_every_worker_gives_the_bits_of_the_release_and_counts_with_the_others(p
     before = counted(pair)
     (answer,) = values(pair, 12)
     x = np.random.default_rng(3).uniform(size=700)
-    assert np.frombuffer(answer, "<f8").tolist() == open_release(files["agent"]).values(x[:, None]).ravel().tolist()
+    assert json.loads(answer)["values"] == open_release(files["agent"]).values(x[:, None]).tolist()
     assert counted(pair) == before + 12 * 700
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import struct
 
 import pytest
 from serving import Asked
@@ -12,7 +11,6 @@ from quietq.publishing.server.guard import MOST_BYTES
 from quietq.publishing.server.run import trusted_hosts
 
 SENT = {"Content-Type": "application/json"}
-RAW = {"Content-Type": "application/octet-stream"}
 
 
 def refused(answer, status, *words):
@@ -68,16 +66,6 @@ def test_a_coordinate_outside_of_its_side(ask):
     refused(ask.post(ask.url("plane"), json={"states": [[0.5, 0.5]]}), 422, "[0, 1] x [2, 5]", "0.5")
 
 
-@pytest.mark.parametrize("body", [b"", b"1234567", b"123456789", struct.pack("<d", 0.5) * 3])
-def test_bytes_that_are_not_whole_states(ask, body):
-    refused(ask.post(ask.url("plane"), content=body, headers=RAW), 422, "multiple of 16 bytes")
-
-
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 1.5])
-def test_bytes_of_numbers_outside_of_the_box(ask, number):
-    refused(ask.post(ask.url("agent"), content=struct.pack("<d", number), headers=RAW), 422, "within [0, 1]")
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -100,7 +88,6 @@ def test_too_many_states(ask):
     many = [0.5] * (MOST_STATES + 1)
     refused(ask.post(ask.url("agent"), json={"states": many}), 413, str(MOST_STATES))
     refused(ask.post(ask.url("agent"), json={"states": [[x] for x in many]}), 413, str(MOST_STATES))
-    refused(ask.post(ask.url("agent"), content=struct.pack("<d", 0.5) * len(many), headers=RAW), 413, str(MOST_STATES))
 
 
 def test_too_many_bytes_stated_or_not(ask):
@@ -117,13 +104,15 @@ def test_too_many_bytes_stated_or_not(ask):
     assert len(sent) <= MOST_BYTES // 65_536 + 2  # no more was read than is allowed
 
 
-@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "nonsense"])
+@pytest.mark.parametrize(
+    "kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/octet-stream", "nonsense"]
+)
 def test_other_types_of_body(ask, kind):
     headers = {} if kind is None else {"Content-Type": kind}
     refused(ask.post(ask.url("agent"), content=b'{"states": [0.5]}', headers=headers), 415, "Content-Type must be")
 
 
-@pytest.mark.parametrize("what", ["", "/values", "/policy", "/certificate"])
+@pytest.mark.parametrize("what", ["/values", "/policy", "/certificate"])
 def test_releases_that_are_not_there(ask, what):
     for name in ("0" * 16, "x", "%2e%2e", "é", "a" * 5000):
         refused(ask.get(f"/v1/releases/{name}{what}", params={"state": 0.5}), 404, "/v1/releases")
@@ -134,7 +123,9 @@ def test_a_function_has_no_policy(ask):
     refused(ask.post(ask.url("function", "policy"), json={"states": [0.5]}), 409, "ask for its values")
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/v1", "/v1/", "/v1/releases/", "/page", "/page/page.js", "/../app.py"])
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/v1", "/v1/", "/v1/releases/", "/v1/releases/0000", "/page", "/page/page.js", "/../app.py"]
+)
 def test_addresses_that_lead_nowhere(ask, path):
     refused(ask.get(path), 404)
 

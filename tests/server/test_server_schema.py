@@ -1,6 +1,5 @@
 """Schemathesis, against a running server: no error of the server, and every answer as the OpenAPI document has it."""
 
-import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -11,7 +10,6 @@ from browser import serving_here
 from serving import TOKEN, running
 
 pytestmark = pytest.mark.skipif(find_spec("schemathesis") is None, reason="needs Schemathesis")  # slow to import
-HERE = Path(__file__).parent
 
 
 def schemathesis(url: str, folder: Path, examples: int, *more: str) -> subprocess.CompletedProcess[str]:
@@ -20,15 +18,14 @@ def schemathesis(url: str, folder: Path, examples: int, *more: str) -> subproces
         "--max-examples", str(examples), "--suppress-health-check", "all", "--no-color",
         "--header", f"Authorization: Bearer {TOKEN}", *more,
     ]  # fmt: skip
-    environment = os.environ | {"SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1800)
 
 
 def test_schemathesis_finds_nothing(files, tmp_path):
     with serving_here(files["agent"], files["function"], token=TOKEN) as url:
         done = schemathesis(url, tmp_path, 6)
     assert done.returncode == 0, done.stdout[-5000:]
-    assert "Tested: 9" in done.stdout
+    assert "Tested: 8" in done.stdout
 
 
 @pytest.mark.slow

@@ -144,7 +144,8 @@ def usage_sentence(error: Exception, message: str) -> str:
     param = getattr(error, "param", None)
     command = "quietq" if context is None else context.command_path
     if hasattr(error, "possibilities") and (option := getattr(error, "option_name", None)):
-        near = did_you_mean(option, _option_names(context))
+        params = [] if context is None else context.command.get_params(context)
+        near = did_you_mean(option, [name for one in params for name in (*one.opts, *one.secondary_opts)])
         return f"No such option: {option}.{near or f' `{command} --help` lists them.'}"
     if sentence.startswith("No such command") and "Did you mean" not in sentence:
         return f"{sentence} `{command} --help` lists them."
@@ -170,9 +171,3 @@ def _find_offender(names: Sequence[str]) -> str:
         if name in names:
             found = value if equals else " ".join(sys.argv[place + 1 : place + 2])
     return found
-
-
-def _option_names(context: typer.Context | None) -> list[str]:
-    """Lists all options of the command that was typed."""
-    params = [] if context is None else context.command.get_params(context)
-    return [name for param in params for name in (*param.opts, *param.secondary_opts)]

@@ -1,15 +1,13 @@
 """`quietq audit`: attacks on what is released."""
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 import quietq as qq
-from quietq.cli.app import INTERRUPTED, answer, app, number, show_help, show_table
+from quietq.cli.app import answer, app, number, show_help, show_table
 from quietq.cli.options import (
     AsJson,
     AuditedWorld,
@@ -24,6 +22,7 @@ from quietq.cli.options import (
     Runs,
     Seed,
 )
+from quietq.progress import progress_of
 
 if TYPE_CHECKING:
     from quietq.audit import Finding, Movement, PlannedAudit
@@ -81,19 +80,17 @@ def audit_reward(
     from quietq.audit.everything import check_confidence
     from quietq.mechanisms.mechanism import Task
     from quietq.mechanisms.privatise import choose
-    from quietq.privacy.checks import count
     from quietq.worlds import find_world
 
     budget = qq.Budget(epsilon, delta)
-    count("seed", seed, 0)
     check_confidence(confidence)
     place = find_world(world or "walk")
     mechanism = choose(noise or "path", Task(place.relation(people), budget, place.box, pieces=pieces))
-    with audit_progress("reward") as progress:
+    with progress_of("Audit of reward") as progress:
         finding = audit_reward(
             place,
             mechanism,
-            count("runs", runs, 40),
+            runs,
             move=move or "worst",
             seed=seed,
             confidence=confidence,
@@ -177,12 +174,11 @@ def _audit_rows(
     from quietq.audit.everything import check_confidence
     from quietq.privacy.checks import count
 
-    count("seed", seed, 0)
     check_confidence(confidence)
     count("runs", runs, 40)
     count("tries", tries, 4)
     crowd = all_but_two(kind, people, dimension, seed)
-    with audit_progress(kind) as progress:
+    with progress_of(f"Audit of {kind}") as progress:
         worst = worst_rows(*crowd, budget, noise=noise or "auto", tries=tries, seed=seed)
         attack = worst.audit_file if view == "file" else worst.audit
         finding = attack(runs, seed=seed, confidence=confidence, progress=progress)
@@ -191,11 +187,13 @@ def _audit_rows(
 
 def _movement_in_words(movement: "Movement") -> str:
     verdict = "EXCEEDED" if movement.exceeds else "Never exceeded"
-    text = f"{verdict}. With the noise held fixed, the worst rows of one person moved the farthest query by "
-    text += f"{movement.share:.3f} of what is stated (found as: {movement.by})"
-    if movement.together is None:
-        return text + "."
-    return f"{text}, and all {len(movement.queries)} queries together by {movement.together:.3f} of the promised mu."
+    every = "."
+    if movement.together is not None:
+        every = f", and all {len(movement.queries)} queries together by {movement.together:.3f} of the promised mu."
+    return (
+        f"{verdict}. With the noise held fixed, the worst rows of one person moved the farthest query by "
+        f"{movement.share:.3f} of what is stated (found as: {movement.by}){every}"
+    )
 
 
 def attack_in_words(finding: "Finding") -> str:
@@ -219,7 +217,7 @@ def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | N
     from quietq.audit import write_tables
     from quietq.audit.everything import check_confidence
     from quietq.cli.report import require
-    from quietq.cli.report.pictures import plot_findings
+    from quietq.cli.report.pictures import Line, plot_lines
 
     check_confidence(confidence)
     require()
@@ -230,13 +228,17 @@ def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | N
     findings: dict[str, Finding] = {}
     movements: list[Movement] = []
     for planned in audits:
-        with audit_progress(planned.title) as progress:
+        with progress_of(f"Audit of {planned.title}") as progress:
             if planned.run is not None:
                 findings[planned.title] = planned.run(progress=progress).at(each)
             if planned.check is not None:
                 movements.append(planned.check())
     files = [*write_tables(findings, movements, out), out / "audit.png"]
-    plot_findings(findings, out / "audit.png")
+    lines = {
+        name: Line(one.promise.standing, one.promise.epsilon, one.epsilon_lower, one.verdict)
+        for name, one in findings.items()
+    }
+    plot_lines(lines, out / "audit.png", each)
     if as_json:
         table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
         moved = [movement.to_dict() for movement in movements]
@@ -262,16 +264,3 @@ def _show_findings(findings: "dict[str, Finding]") -> None:
         for name, one in findings.items()
     ]
     show_table("What is promised, and what was measured", headings, rows, ("method", "epsilon", "verdict"))
-
-
-@contextmanager
-def audit_progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows a bar with the time left, if somebody looks; Ctrl-C says what is kept."""
-    from quietq.progress import progress_of
-
-    try:
-        with progress_of(f"Audit of {title}") as progress:
-            yield progress
-    except KeyboardInterrupt:
-        print("\nquietq: stopped; trainings that are done are kept: run it again to go on.", file=sys.stderr)
-        raise SystemExit(INTERRUPTED) from None  # it has said what there is to say

@@ -1,6 +1,6 @@
 """A training as the command line asks for it: everything is checked before anything is drawn, charged or written.
 
-The check is a rehearsal with simulated noise, so that what would be refused later is refused now.
+A private reward that is yet to be drawn is simulated until then, so that what would be refused later is refused now.
 """
 
 import os
@@ -39,17 +39,12 @@ def learns_from_reward(method: str) -> bool:
     return issubclass(METHODS[method], RewardLearner)
 
 
-def promises(method: str) -> bool:
-    """Whether a method promises something for a budget that it is given."""
-    return issubclass(METHODS[method], RewardLearner | InLoopMethod)
-
-
 def refused_options(method: str) -> set[str]:
     """Names the options of `train` and `audit` that make no sense for a method."""
     refused: set[str] = set()
     if not learns_from_reward(method):
         refused |= {"reward", "noise", "pieces", "rewards"}
-    if not promises(method):
+    if not issubclass(METHODS[method], RewardLearner | InLoopMethod):
         refused |= {"people", "radius", "epsilon", "delta", "ledger", "source"}
     if METHOD_TABLE[method].standing == "none":
         refused.add("simulate")
@@ -89,30 +84,25 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuses options that contradict each other, and those that the method has no use for."""
-        for name in ("steps", "seeds", "people", "simulate", "rewards", "pieces"):
-            if (value := getattr(self, name)) is not None:
-                count(name, value)
-        count("seed", self.seed, 0, 2**63 - 1)
         typed = given(**vars(self))
-        refuse_others(f"{self.method!r} has", typed, set(typed) - refused_options(self.method))
+        refused = refused_options(self.method)
+        refuse_others(f"{self.method!r} has", [name for name in typed if name in refused])
+        if self.simulate is not None:
+            count("simulate", self.simulate)
         if self.people is not None and self.radius is not None:
             raise qq.InvalidInput("--people and --radius both say what one person can change: give one of them.")
         if self.simulate is not None and self.ledger is not None:
             raise qq.InvalidInput("--ledger is charged for noise that protects, and --simulate draws none.")
         if self.reward is not None:
-            self._check_file(typed)
-        elif promises(self.method):
+            # The file of a private reward was paid for, and says everything about its promise.
+            of_promise = ("people", "radius", "epsilon", "delta", "simulate", "noise", "pieces", "rewards", "ledger")
+            if extra := [name for name in of_promise if name in typed]:
+                raise qq.InvalidInput(
+                    f"--reward was paid for when it was made, and brings noise and promise along: leave out "
+                    f"{dashed(*extra)}."
+                )
+        elif "epsilon" not in refused:
             self._check_promise(typed)
-
-    def _check_file(self, typed: dict[str, object]) -> None:
-        """A private reward's file was paid for, and says everything about its promise."""
-        if self.ledger is not None:
-            raise qq.InvalidInput(
-                "--reward was paid for when it was made, and training on it is free: leave out --ledger."
-            )
-        of_promise = ("people", "radius", "epsilon", "delta", "simulate", "noise", "pieces", "rewards")
-        if extra := [name for name in of_promise if name in typed]:
-            raise qq.InvalidInput(f"--reward brings its noise and its promise along: leave out {dashed(*extra)}.")
 
     def _check_promise(self, typed: dict[str, object]) -> None:
         needed = ("epsilon", "delta") if self.radius is not None else ("people", "epsilon", "delta")
@@ -127,34 +117,50 @@ class Settings:
 
 
 class CheckedTraining:
-    """A training that was rehearsed, and can be carried out."""
+    """A training that can be carried out: nothing of it will be refused but an account that is exhausted."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.learns_from_reward = learns_from_reward(settings.method)
-        self.world = _find_world(settings)
+    def __init__(self, settings: Settings, account: Account | None = None) -> None:
+        self.world = find_place(settings.world, settings.box, settings.env)
+        self.account = account
         self.budget: qq.Budget | None = None
         self.relation: Relation | None = None
         if settings.epsilon is not None and settings.delta is not None:
             self.budget = qq.Budget(settings.epsilon, settings.delta)
-            self.relation = self._relate()
-        rehearsal = self._build_agent([self._make_reward(simulate=0)] if self.learns_from_reward else [])
-        rehearsal.check(settings.steps, seeds=settings.seeds, simulate=self.simulate)
-        options = {name: getattr(rehearsal.method, name) for name in options_of(type(rehearsal.method))}
+            self.relation = _relate(settings, self.world)
+        self.settings = settings
+        self.draws_reward = learns_from_reward(settings.method) and settings.reward is None
+        promised: dict[str, object] = {"relation": self.relation, "budget": self.budget} if self.budget else {}
+        if settings.reward is not None:
+            promised = {"private": qq.load(settings.reward)}
+        elif self.draws_reward:
+            promised = {"private": self._make_reward(simulate=0)}
+        method = build_method(settings.method, settings.options, **promised)
+        self.agent = Agent(self.world, method, seed=settings.seed, account=account)
+        self.agent.check(settings.steps, seeds=settings.seeds, simulate=self.simulate)
+        options = {name: getattr(method, name) for name in options_of(type(method))}
         name = self.world.name if isinstance(self.world, World) else settings.world
         self.settings = replace(settings, world=name, options=options)
 
     @property
     def simulate(self) -> int | None:
         """How many draws the training itself simulates; a private reward is simulated before it."""
-        return None if self.learns_from_reward else self.settings.simulate
+        return None if self.draws_reward else self.settings.simulate
 
-    def build_agent(self, out: Path, account: Account | None = None) -> Agent:
-        """Makes the agent that learns. A private reward is drawn now, and written to the run's folder.
+    def draw_reward(self, out: Path) -> None:
+        """Gives the agent the private reward that it learns from, charged first and written to the run's folder.
 
-        Whatever is drawn is charged to `account` first.
+        Nothing happens where a method draws its own noise, or the reward came from a file.
         """
-        return self._build_agent(self._draw_rewards(out, account) if self.learns_from_reward else [], account)
+        if not self.draws_reward:
+            return
+        seed, draws = self.settings.seed, self.settings.simulate
+        if draws is None:
+            private = self._make_reward(account=self.account)
+            qq.publish(private, out / folder.REWARD)
+        else:
+            seeds = [np.random.SeedSequence((seed, draw)).generate_state(1)[0] for draw in range(draws)]
+            private = [self._make_reward(simulate=int(one)) for one in seeds]
+        self.agent.method = replace(self.agent.method, private=private)  # pyright: ignore[reportCallIssue]
 
     def warning(self) -> str | None:
         """A sentence if a good score is out of reach of any algorithm with this promise."""
@@ -165,43 +171,7 @@ class CheckedTraining:
         radius = self.relation.radius  # pyright: ignore[reportAttributeAccessIssue]
         return out_of_reach(self.world, radius, self.budget, gaussian=not pure)
 
-    def _relate(self) -> Relation:
-        """Says what must stay hidden; refused if the method has no noise for it."""
-        settings = self.settings
-        if not isinstance(self.world, World) and self.learns_from_reward:
-            raise qq.InvalidInput(f"{settings.method!r} needs --reward in {settings.world!r}: a private reward's file.")
-        if settings.radius is not None:
-            return qq.SupBall(settings.radius)
-        if not isinstance(self.world, World):
-            raise qq.InvalidInput(
-                f"What people want of {settings.world!r} is not declared: give --radius, not --people."
-            )
-        assert settings.people is not None
-        return self.world.relation(settings.people)
-
-    def _build_agent(self, rewards: list[Publishable], account: Account | None = None) -> Agent:
-        promised: dict[str, object] = {}
-        if rewards:
-            promised = {"private": rewards[0] if len(rewards) == 1 else rewards}
-        elif self.budget is not None:
-            promised = {"relation": self.relation, "budget": self.budget}
-        method = build_method(self.settings.method, self.settings.options, **promised)
-        return Agent(self.world, method, seed=self.settings.seed, account=account)
-
-    def _draw_rewards(self, out: Path, account: Account | None) -> list[Publishable]:
-        settings = self.settings
-        if settings.simulate is not None:
-            seeds = (np.random.SeedSequence((settings.seed, draw)) for draw in range(settings.simulate))
-            return [self._make_reward(int(seed.generate_state(1)[0])) for seed in seeds]
-        private = self._make_reward(account=account)
-        if settings.reward is None:
-            qq.publish(private, out / folder.REWARD)
-        return [private]
-
     def _make_reward(self, simulate: int | None = None, account: Account | None = None) -> Publishable:
-        settings = self.settings
-        if settings.reward is not None:
-            return qq.load(settings.reward)
         assert isinstance(self.world, World)
         assert self.relation is not None
         assert self.budget is not None
@@ -209,48 +179,44 @@ class CheckedTraining:
             self.world,
             self.relation,
             self.budget,
-            noise=settings.noise,
-            pieces=settings.pieces,
-            rewards=settings.rewards,
-            seed=settings.seed,
+            noise=self.settings.noise,
+            pieces=self.settings.pieces,
+            rewards=self.settings.rewards,
+            seed=self.settings.seed,
             simulate=simulate,
             account=account,
         )
 
 
-def _find_world(settings: Settings) -> World | gymnasium.Env:
-    place = find_place(settings.world, settings.box, settings.env)
-    space = getattr(place, "observation_space", None)
-    if space is not None and hasattr(space, "is_bounded") and len(space.shape) == 1 and not space.is_bounded():
-        raise qq.InvalidInput(
-            f"The observations of {settings.world!r} have no bounds: give --box LOW HIGH for each of their "
-            f"{space.shape[0]} coordinates, in order; public."
-        )
-    return place
+def _relate(settings: Settings, world: World | gymnasium.Env) -> Relation:
+    """Says what must stay hidden; refused if that is not declared, or the method has no noise for it."""
+    if not isinstance(world, World) and learns_from_reward(settings.method):
+        raise qq.InvalidInput(f"{settings.method!r} needs --reward in {settings.world!r}: a private reward's file.")
+    if settings.radius is not None:
+        return qq.SupBall(settings.radius)
+    if not isinstance(world, World):
+        raise qq.InvalidInput(f"What people want of {settings.world!r} is not declared: give --radius, not --people.")
+    assert settings.people is not None
+    return world.relation(settings.people)
 
 
-def carry_out(training: CheckedTraining, out: Path, account: "SourceAccount | None") -> tuple[Agent, NotPrivate]:
+def carry_out(training: CheckedTraining, out: Path, account: "SourceAccount | None") -> NotPrivate:
     """Trains, and writes the run's folder; the scores under the true reward are not private."""
-    settings = training.settings
+    settings, agent = training.settings, training.agent
     out.mkdir(parents=True, exist_ok=True)
-    folder.write_config(out, asdict(settings))
+    folder.write_json(out / folder.CONFIG, {"schema": 2, "version": qq.__version__, **asdict(settings)})
     folder.write_note(out, None, True)
-    agent = None
     before = _charges(account)
     try:
-        agent = training.build_agent(out, account)
-        agent.learn(
-            settings.steps,
-            seeds=settings.seeds,
-            simulate=training.simulate,
-            progress=sys.stderr.isatty(),
-        )
-        return agent, _write(agent, out)
+        training.draw_reward(out)
+        progress = sys.stderr.isatty()
+        agent.learn(settings.steps, seeds=settings.seeds, simulate=training.simulate, progress=progress)
+        return _write(agent, out)
     except qq.BudgetExhausted:  # nothing was booked, and nothing is left behind
         shutil.rmtree(out)
         raise
     except KeyboardInterrupt:
-        spent = agent is not None and agent.spent if account is None else _charges(account) > before
+        spent = agent.spent if account is None else _charges(account) > before
         print(f"\nquietq: stopped: {_what_is_left(training, out, spent)}.", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None  # it has said what there is to say
 

@@ -13,7 +13,7 @@ from quietq.cli.app import INTERRUPTED, answer, app
 from quietq.cli.folder import DemoFile
 from quietq.cli.ledger_command import open_account
 from quietq.cli.options import AsJson, LedgerSource, LedgerUrl
-from quietq.progress import ProgressSteps
+from quietq.progress import NumberedSteps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,14 +39,13 @@ NOT PRIVATE, for you only, because they look at the true reward:
 PRIVATE:
   {DemoFile.RATINGS} and {DemoFile.RATED_CANDIDATES}: what the voters like; they are not needed any more
 """
-STEPS = {
-    "Reading what 944 voters like": 1.5,
-    "Making it private, once, with noise from the operating system: along a line, and in two dimensions": 1.5,
-    "Planning what is best under the private reward": 0.5,
-    "Attacking the mechanism, to see whether its promise holds": 1.5,
-    "Drawing pictures, and looking at how well the agent does": 4.0,
-}
-"""The steps of the demo, and how many seconds each takes on an idle machine."""
+STEPS = (
+    "Reading what 944 voters like",
+    "Making it private, once, with noise from the operating system: along a line, and in two dimensions",
+    "Planning what is best under the private reward",
+    "Attacking the mechanism, to see whether its promise holds",
+    "Drawing pictures, and looking at how well the agent does",
+)
 
 
 @app.command(rich_help_panel="Before you spend anything")
@@ -71,16 +70,19 @@ def demo(
         folder.choose(out, "")  # refuses a folder with anything but an earlier demo in it
     account = open_account(ledger, source, "demo")
     budget = qq.Budget(0.5, 1e-5)
-    _check_room(account, budget)
+    if account is not None and not account.spending.covers(qq.Cost.gaussian(2**0.5 * budget.mu)):
+        raise qq.BudgetExhausted(
+            f"The demo makes two releases of epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, and the ledger's "
+            f"source {account.source!r} has no room for both; nothing was booked."
+        )
     out.mkdir(parents=True, exist_ok=True)
     for path in out.iterdir():  # so that an end half-way leaves nothing of an earlier demo among what is new
         path.unlink()
-    steps = ProgressSteps(STEPS, not as_json, before=2.5)
+    steps = NumberedSteps(STEPS, not as_json)
     try:
         certificate, result = _show(out, budget, account, steps, audit_runs=5_000 if quick else 100_000)
     except KeyboardInterrupt:
-        steps.end()
-        print(_stopped(out, steps), file=sys.stderr)
+        print(_stopped(out, steps.number), file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None  # it has said what there is to say
     seconds = round(time.monotonic() - began, 3)
     program = sys.argv[0] if Path(sys.argv[0]).name == "quietq" else "quietq"
@@ -101,17 +103,8 @@ def demo(
     answer(as_json, record, *lines)
 
 
-def _check_room(account: "SourceAccount | None", budget: "qq.Budget") -> None:
-    """Refuses a ledger that has no room for both releases, before either is charged."""
-    if account is not None and not account.spending.covers(qq.Cost.gaussian(2**0.5 * budget.mu)):
-        raise qq.BudgetExhausted(
-            f"The demo makes two releases of epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, and the ledger's "
-            f"source {account.source!r} has no room for both; nothing was booked."
-        )
-
-
 def _show(
-    out: Path, budget: "qq.Budget", account: "SourceAccount | None", steps: ProgressSteps, audit_runs: int
+    out: Path, budget: "qq.Budget", account: "SourceAccount | None", steps: NumberedSteps, audit_runs: int
 ) -> tuple["qq.Certificate", dict[str, float]]:
     """Does all of it; gives the agent's certificate, and how well it does, which is not private."""
     from quietq.cli.report.release_page import write_voters_pages
@@ -135,7 +128,7 @@ def _show(
     qq.publish(plan, out / folder.AGENT)
     folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
     steps.begin()
-    finding = _audit(private.certificate, budget, audit_runs, steps)
+    finding = _audit(private.certificate, budget, audit_runs)
     steps.begin()
 
     def policy(states: "np.ndarray") -> "np.ndarray":
@@ -151,31 +144,27 @@ def _show(
     folder.write_json(out / folder.SCORES, result)
     write_voters_pages(out, agent, private, true, result, finding, candidates)
     folder.write(out / folder.README, NOTE)
-    steps.end()
     return agent.certificate, result
 
 
-def _stopped(out: Path, steps: ProgressSteps) -> str:
+def _stopped(out: Path, step: int) -> str:
     """Says what is there when somebody ends it half-way."""
     there = sorted(path.name for path in out.iterdir())
-    kept = [name for name in there if "PRIVATE" in name]
-    released = [name for name in there if "PRIVATE" not in name]
-    parts = [f"Stopped in step {steps.where()}. What is done is kept in {out}."]
-    if released:
-        parts.append(f"May be published: {', '.join(released)}.")
-    if kept:
-        parts.append(f"PRIVATE, or not private, and for you only: {', '.join(kept)}.")
-    parts.append("Another demo begins anew, in place of this one, and draws new noise.")
-    return "\n".join(parts)
+    kept = ", ".join(name for name in there if "PRIVATE" in name) or "nothing"
+    released = ", ".join(name for name in there if "PRIVATE" not in name) or "nothing"
+    return (
+        f"Stopped in step {step} of {len(STEPS)}. What is done is kept in {out}.\n"
+        f"May be published: {released}.\n"
+        f"PRIVATE, or not private, and for you only: {kept}.\n"
+        "Another demo begins anew, in place of this one, and draws new noise."
+    )
 
 
-def _audit(certificate: "qq.Certificate", budget: "qq.Budget", runs: int, steps: ProgressSteps) -> "Finding":
+def _audit(certificate: "qq.Certificate", budget: "qq.Budget", runs: int) -> "Finding":
     """Attacks the mechanism that the release was made by, a path, with functions that are nobody's."""
     from quietq.audit import audit_mechanism
     from quietq.privacy.norms import ExponentialNorm
 
     norm = certificate.queries[0].norm
     assert isinstance(norm, ExponentialNorm)  # that of a path
-    return audit_mechanism(
-        budget.mu, runs, beta=norm.beta, levels=3, delta=budget.delta, seed=None, progress=steps.progress
-    )
+    return audit_mechanism(budget.mu, runs, beta=norm.beta, levels=3, delta=budget.delta, seed=None)

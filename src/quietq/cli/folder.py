@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +15,7 @@ CERTIFICATE = "certificate.json"
 SCORES = "NOT-PRIVATE-scores.json"
 README = "README.txt"
 METRICS = "NOT-PRIVATE-metrics.csv"
+CONFIG = "config.json"
 
 
 class DemoFile(StrEnum):
@@ -69,10 +70,6 @@ def write_json(path: Path, record: object) -> None:
     write(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
-def write_config(out: Path, settings: Mapping[str, object]) -> None:
-    write_json(out / "config.json", {"schema": 2, "version": qq.__version__, **settings})
-
-
 def write_returns(out: Path, returns: Sequence[Sequence[float]]) -> None:
     rows = [f"{run},{i},{value!r}" for run, values in enumerate(returns) for i, value in enumerate(values)]
     write(out / METRICS, "\n".join(["run,episode,return", *rows]) + "\n")
@@ -86,10 +83,17 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
         "claimed": "Not private: the certificate repeats a claim whose proof does not hold. Publish nothing of it:",
         "none": "Not private: no promise is made (see certificate.json). Publish nothing of it:",
     }
-    lines = [first_lines[standing], *(f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists())]
-    lines += ["", "For you: it names files of this machine.", "  config.json: everything needed to repeat the training"]
-    lines += ["", "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward."]
-    lines += [f"  {SCORES}: how well the released policies do"]
+    released = [f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists()]
+    lines = [
+        first_lines[standing],
+        *released,
+        "",
+        "For you: it names files of this machine.",
+        f"  {CONFIG}: everything needed to repeat the training",
+        "",
+        "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
+        f"  {SCORES}: how well the released policies do",
+    ]
     if sees_truth:
-        lines += [f"  {METRICS}: returns of the episodes of training"]
+        lines.append(f"  {METRICS}: returns of the episodes of training")
     write(out / README, "\n".join(lines) + "\n")

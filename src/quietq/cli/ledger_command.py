@@ -1,7 +1,6 @@
 """`quietq ledger`, and how other commands find the account that they charge."""
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,13 +39,6 @@ def open_account(url: str | None, source: str | None, method: str = "") -> "Sour
     return books.account(source, method)
 
 
-def absolute(url: str) -> str:
-    """The ledger's address, such that it is the same from any folder."""
-    if "://" in url and not url.startswith("sqlite:///"):
-        return url
-    return str(Path(url.removeprefix("sqlite:///")).absolute())
-
-
 @ledger.command()
 def create(
     url: Url,
@@ -68,8 +60,6 @@ def create(
         raise qq.InvalidInput("--apart-delta needs --apart-epsilon.")
     budget = None if epsilon is None or delta is None else qq.Budget(epsilon, delta)
     apart = None if apart_epsilon is None else qq.Budget(apart_epsilon, apart_delta or 0.0)
-    if budget is None and apart is None:
-        raise qq.InvalidInput("A source needs a budget: give --epsilon and --delta, or --apart-epsilon, or both.")
     one_line("source", source)  # before a file is made
     check_caps(budget, apart)
     books = Ledger.create(_without_password(url))

@@ -5,7 +5,7 @@ holds them against the tables themselves: `quietq.mechanisms.privatise.MECHANISM
 `quietq.feedback.FEEDBACK`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -147,45 +147,33 @@ def given(**options: object) -> dict[str, object]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def refuse_others(what: str, options: Mapping[str, object], taken: Collection[str], instead: str = "") -> None:
+def refuse_others(what: str, options: Collection[str], instead: str = "") -> None:
     """Refuses options that were given and that nothing would be done with."""
-    if wrong := [name for name in options if name not in taken]:
-        it = "it" if len(wrong) == 1 else "them"
-        raise qq.InvalidInput(f"{what} no {dashed(*wrong)}: leave {it} out{instead}.")
-
-
-def read_pair(text: str, name: str = "box") -> tuple[float, float]:
-    """Reads what `--box` has for one coordinate."""
-    try:
-        low, high = map(float, text.split())
-    except ValueError:
-        box = dashed(name)
-        raise qq.InvalidInput(f"{box} must be two numbers, LOW and HIGH, e.g. {box} -1 1, not {text!r}.") from None
-    return low, high
+    if options:
+        it = "it" if len(options) == 1 else "them"
+        raise qq.InvalidInput(f"{what} no {dashed(*options)}: leave {it} out{instead}.")
 
 
 def read_pairs(words: list[str] | None, name: str = "box") -> list[tuple[float, float]] | None:
-    """Reads them first of all: a pair of which one number is left out takes the next option for the other."""
-    return None if words is None else [read_pair(text, name) for text in words]
+    """Reads what `--box` has for each coordinate.
+
+    It is done first of all: a pair of which one number is left out takes the next option for the other.
+    """
+    if words is None:
+        return None
+    pairs = []
+    for text in words:
+        try:
+            low, high = map(float, text.split())
+        except ValueError:
+            box = dashed(name)
+            raise qq.InvalidInput(f"{box} must be two numbers, LOW and HIGH, e.g. {box} -1 1, not {text!r}.") from None
+        pairs.append((low, high))
+    return pairs
 
 
-def spread_pairs(pairs: list[tuple[float, float]], coordinates: int, name: str = "box") -> list[tuple[float, float]]:
-    """Gives low and high for each coordinate; a pair that is given once is for all."""
-    if len(pairs) not in (1, coordinates):
-        raise qq.InvalidInput(
-            f"{dashed(name)} must be given once, for all coordinates, or once for each of the {coordinates}, in their "
-            f"order, not {len(pairs)} times."
-        )
-    return pairs * coordinates if len(pairs) == 1 else pairs
-
-
-def read_names(words: list[str], name: str) -> str | list[str]:
-    """Reads a public list: a file of it, or its names one by one."""
-    if len(words) == 1 and not Path(words[0]).is_file():
-        raise qq.InvalidInput(
-            f"There is no file {words[0]!r}: give {dashed(name)} once per {name.removesuffix('s')}, or once with a "
-            "file of one name in each line."
-        )
+def one_or_list(words: list[str]) -> str | list[str]:
+    """A word that was given once stands alone: the file of a public list, or the one column."""
     return words[0] if len(words) == 1 else words
 
 

@@ -3,15 +3,15 @@
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import answer, app, show_help, show_table, warn
-from quietq.cli.audit_command import attack_in_words, audit_progress, carry_out as carry_out_audits, tell
-from quietq.cli.ledger_command import absolute, open_account
+from quietq.cli.audit_command import attack_in_words, carry_out as carry_out_audits, tell
+from quietq.cli.ledger_command import open_account
 from quietq.cli.options import (
     WORLDS,
     AsJson,
@@ -34,6 +34,7 @@ from quietq.cli.options import (
     refuse_others,
 )
 from quietq.paper.method_table import METHOD_TABLE
+from quietq.progress import progress_of
 
 paper = typer.Typer(
     help="The system of Wang & Hegde (2019): train agents by its algorithm, its baselines and what repairs it, attack "
@@ -57,45 +58,47 @@ def methods(
     """List the methods: what they promise, where their noise enters, and the hyper-parameters of one."""
     if method is not None:
         return _show_method(method, as_json)
+    records = [{"name": name, **_describe(name)} for name in METHOD_TABLE]
     if as_json:
-        return answer(True, {"methods": [_describe(name) for name in METHOD_TABLE]})
+        return answer(True, {"methods": records})
     headings = ("name", "standing", "where the noise enters")
-    show_table("Methods", headings, [(name, one.standing, one.noise) for name, one in METHOD_TABLE.items()], headings)
+    show_table("Methods", headings, [(one["name"], one["standing"], one["noise"]) for one in records], headings)
     print("certified: a theorem covers what is released. claimed: the paper's theorem, which does not hold.")
-    print("\n".join(f"{name}: {one.summary}" for name, one in METHOD_TABLE.items()))
+    print("\n".join(f"{one['name']}: {one['summary']}" for one in records))
 
 
-def _describe(name: str) -> dict[str, object]:
+def _describe(name: str) -> dict[str, str]:
     one = METHOD_TABLE[name]
-    return {"name": name, "standing": one.standing, "noise": one.noise, "summary": one.summary}
+    return {"standing": one.standing, "noise": one.noise, "summary": one.summary}
 
 
 def _show_method(method: str, as_json: bool) -> None:
-    check_method(method, list(METHOD_TABLE))
-    described = METHOD_TABLE[method]
+    from quietq.privacy.checks import one_of
+
+    one_of("METHOD", method, list(METHOD_TABLE))
     found: list[dict[str, str]] = []
-    if described.in_worlds:
+    if METHOD_TABLE[method].in_worlds:
         from quietq.paper.agents.hyper_parameters import name_kind, options_of, write_value
         from quietq.paper.methods import METHODS, build_method
 
-        defaults = build_method(method, {})
-        for name, field in options_of(METHODS[method]).items():
-            default = write_value(getattr(defaults, name))
-            kind = name_kind(METHODS[method], name)
-            found.append({"name": name, "kind": kind, "default": default, "sentence": field.metadata["help"]})
-    if as_json:
-        return answer(True, _describe(method) | {"hyper_parameters": found})
-    print(f"{method}: {described.summary} Noise: {described.noise}. Standing: {described.standing}.")
-    print("Hyper-parameters, for --set NAME=VALUE, with their defaults:" if found else "It has no hyper-parameters.")
-    for one in found:
-        print(f"  {one['name']}={one['default']}  {one['kind']}\n      {one['sentence']}")
-
-
-def check_method(method: str, known: list[str]) -> None:
-    """Refuses a name that is none of the methods'."""
-    from quietq.privacy.checks import one_of
-
-    one_of("METHOD", method, known)
+        kind, defaults = METHODS[method], build_method(method, {})
+        found = [
+            {
+                "name": name,
+                "kind": name_kind(kind, name),
+                "default": write_value(getattr(defaults, name)),
+                "sentence": field.metadata["help"],
+            }
+            for name, field in options_of(kind).items()
+        ]
+    record = {"name": method, **_describe(method), "hyper_parameters": found}
+    answer(
+        as_json,
+        record,
+        "{name}: {summary} Noise: {noise}. Standing: {standing}.".format_map(record),
+        "Hyper-parameters, for --set NAME=VALUE, with their defaults:" if found else "It has no hyper-parameters.",
+        *("  {name}={default}  {kind}\n      {sentence}".format_map(one) for one in found),
+    )
 
 
 @paper.command()
@@ -152,10 +155,16 @@ def train(
     those that promise nothing have no people and no budget. `quietq paper methods METHOD` lists hyper-parameters.
     """
     began = time.monotonic()
+    from quietq.privacy.checks import one_of
+
+    one_of("METHOD", method, [name for name, one in METHOD_TABLE.items() if one.in_worlds])
     from quietq.cli.checked_training import CheckedTraining, Settings, carry_out, read_hyper_parameters
 
-    check_method(method, [name for name, one in METHOD_TABLE.items() if one.in_worlds])
-    common = given(
+    settings = Settings(
+        method=method,
+        world=world,
+        box=tuple(read_pairs(box) or ()),
+        env=dict(map(_read_argument, env_kwarg or ())),
         people=people,
         radius=radius,
         epsilon=epsilon,
@@ -164,35 +173,31 @@ def train(
         noise=noise,
         pieces=pieces,
         rewards=rewards,
-        seed=seed,
-        simulate=simulate,
-        ledger=None if ledger is None else absolute(ledger),
-        source=source,
-    )
-    settings = Settings(
-        method=method,
-        world=world,
-        box=tuple(read_pairs(box) or ()),
-        env=dict(map(_read_argument, env_kwarg or ())),
         steps=steps,
         seeds=seeds,
+        simulate=simulate,
+        ledger=ledger,
+        source=source,
         options=read_hyper_parameters(method, hyper_parameters),
-        **common,  # pyright: ignore[reportArgumentType]
+        **({} if seed is None else {"seed": seed}),
     )
-    training = CheckedTraining(settings)
+    account = open_account(settings.ledger, settings.source, f"train/{method}")
+    training = CheckedTraining(settings, account)
     out = folder.choose(out, f"{training.settings.world}-{method}")
     if sentence := training.warning():
         warn(sentence)
-    account = open_account(settings.ledger, settings.source, f"train/{method}")
-    agent, evaluation = carry_out(training, out, account)
-    certificate = agent.certificate
-    seconds = round(time.monotonic() - began, 3)
-    result = {"score": evaluation.scores, "return": evaluation.returns}
-    record = {"certificate": certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
+    evaluation = carry_out(training, out, account)
+    certificate = training.agent.certificate
+    record = {
+        "certificate": certificate.to_dict(),
+        "out": str(out),
+        "seconds": round(time.monotonic() - began, 3),
+        "not_private": {"score": evaluation.scores, "return": evaluation.returns},
+    }
     files = ", ".join(str(out / name) for name in folder.RELEASED if (out / name).exists())
     may = "May be published" if certificate.standing == "certified" else "Not private, so not to be published"
-    score = "" if evaluation.scores is None else f"score {_spread(evaluation.scores)}, "
     lines = [certificate, f"\n{may}: {files}", f"What else is in {out} stays with you; {folder.README} says why."]
+    score = "" if evaluation.scores is None else f"score {_spread(evaluation.scores)}, "
     lines.append(f"NOT PRIVATE, for you only: {score}return {_spread(evaluation.returns)}")
     if score:
         worst = "the worst policy" if training.settings.world == "walk" else "random actions"
@@ -232,7 +237,6 @@ def audit(
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget that is promised; default 0.9.")] = None,
     delta: Annotated[float | None, typer.Option(help="Probability that the promise may fail; default 1e-4.")] = None,
     noise: Noise = None,
-    pieces: Pieces = None,
     world: AuditedWorld = None,
     move: Move = None,
     view: Annotated[
@@ -242,14 +246,8 @@ def audit(
             "release."
         ),
     ] = None,
-    queries: Annotated[int | None, typer.Option(help="States a coordinate that are asked for.")] = None,
-    moments: Annotated[int | None, typer.Option(help="Looks of the adversary, with --view every; default 10.")] = None,
     score: Annotated[
         Literal["mean", "learned"] | None, typer.Option(help="Mean of what is seen, or learned on a quarter of it.")
-    ] = None,
-    public_walk: Annotated[
-        bool | None,
-        typer.Option("--public-walk/--secret-walk", help="Is the walk known? Default yes, but of published no."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of each training; default 5000.")] = None,
     hyper_parameters: HyperParameters = None,
@@ -258,27 +256,17 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Measure what a method gives away: it is trained under two neighbouring rewards, which the audit tells apart."""
-    check_method(method, ["all", *(name for name, one in METHOD_TABLE.items() if one.standing != "none")])
-    promise = given(people=people, epsilon=epsilon, delta=delta)
-    attack = given(
-        radius=radius,
-        noise=noise,
-        pieces=pieces,
-        world=world,
-        move=move,
-        view=view,
-        queries=queries,
-        moments=moments,
-        score=score,
-        public_walk=public_walk,
-        steps=steps,
+    from quietq.privacy.checks import count, one_of
+
+    one_of("METHOD", method, ["all", *(name for name, one in METHOD_TABLE.items() if one.standing != "none")])
+    attack = given(radius=radius, noise=noise, world=world, move=move, view=view, score=score, steps=steps)
+    _check_options(
+        method,
+        given(people=people, epsilon=epsilon, delta=delta, seed=seed, out=out, set=hyper_parameters or None) | attack,
     )
-    options = promise | attack | given(set=hyper_parameters or None, seed=seed, out=out)
-    _check_options(method, options)
     from quietq.audit import PlannedAudit
     from quietq.cli.checked_training import read_hyper_parameters
     from quietq.paper.attacks.attack_plan import plan_audit, plan_training_checks, plan_trainings
-    from quietq.privacy.checks import count
 
     budget = qq.Budget(0.9 if epsilon is None else epsilon, 1e-4 if delta is None else delta)
     crowd = 50 if people is None else people
@@ -286,9 +274,6 @@ def audit(
         audits = list(plan_trainings(count("runs", runs, 40), budget, crowd))
         checks = [PlannedAudit(title, check=check) for title, check in plan_training_checks(budget).items()]
         return carry_out_audits([*audits, *checks], confidence, out, as_json)
-    if people is not None and radius is not None:
-        raise qq.InvalidInput("Give --people or --radius, not both.")
-    hyper = read_hyper_parameters(method, hyper_parameters) if METHOD_TABLE[method].in_worlds else {}
     run = plan_audit(
         method,
         runs,
@@ -297,9 +282,9 @@ def audit(
         confidence=confidence,
         seed=seed or 0,
         options=attack,
-        hyper=hyper,
+        hyper=read_hyper_parameters(method, hyper_parameters) if METHOD_TABLE[method].in_worlds else {},
     )
-    with audit_progress(method) as progress:
+    with progress_of(f"Audit of {method}") as progress:
         finding = run(progress=progress)
     tell(finding, attack_in_words(finding), as_json)
 
@@ -309,16 +294,18 @@ def _check_options(method: str, options: dict[str, object]) -> None:
     from quietq.cli.checked_training import learns_from_reward, refused_options
 
     if method == "all":
-        taken = {"people", "epsilon", "delta", "out"}
+        refused = set(options) - {"people", "epsilon", "delta", "out"}
     elif not METHOD_TABLE[method].in_worlds:
-        taken = {"people", "epsilon", "delta", "seed"}
+        refused = set(options) - {"people", "epsilon", "delta", "seed"}
     else:
-        taken = set(options) - {"out"} - refused_options(method)
-    refuse_others(f"An audit of {method!r} has", options, taken)
+        refused = {"out"} | refused_options(method)
+    refuse_others(f"An audit of {method!r} has", [name for name in options if name in refused])
     if options.get("view") == "reward" and not learns_from_reward(method):
         raise qq.InvalidInput(
             f"--view reward is for methods that learn from a private reward, which {method!r} is not."
         )
+    if "people" in options and "radius" in options:
+        raise qq.InvalidInput("Give --people or --radius, not both.")
 
 
 @paper.command()
@@ -333,52 +320,53 @@ def reconstruct(
     points: Annotated[
         int | None, typer.Option(help="Points of the grid a coordinate; default 65, or 13 in two.")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="A picture of what was recovered (NOT PRIVATE), .png or .svg.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell what a thief learns of the reward from a release: attacks, measured against the world's own reward."""
-    if plot is not None:
-        from quietq.cli import report  # says what to install, if it has to, before anything is computed
+    from quietq.released.release_file import open_release
 
-        report.require()
-        if plot.suffix.lower() not in (".png", ".svg") or not plot.parent.is_dir():
-            raise qq.InvalidInput(f"plot must name a .png or .svg file in a folder that exists, not {str(plot)!r}.")
     file = release / folder.AGENT if release.is_dir() else release
     if not file.is_file():
         what = f"{folder.AGENT} in the folder" if release.is_dir() else "file"
         raise qq.InvalidInput(f"There is no {what} {str(release)!r} to attack.")
-    from quietq.released.release_file import open_release
-
     opened = open_release(file)
     if opened.what == "function" and world is None:
-        if plot is not None or points is not None:
-            raise qq.InvalidInput(
-                "--plot and --points need --world, the world whose own reward this one was made from."
-            )
-        return _show_alone(opened.certificate.standing, as_json)
+        return _show_alone(opened.certificate.standing, points, as_json)
     from quietq.paper.attacks.reconstruct import attack_agent, attack_reward
 
     attack = attack_agent(file, world, points) if opened.what == "agent" else attack_reward(file, str(world), points)
-    if plot is not None:
-        from quietq.cli.report.pictures import plot_reconstruction
-
-        several = f"what a thief learns of the {attack.world.name}'s reward, first of {len(attack.draws)} draws"
-        title = several if len(attack.draws) > 1 else None
-        plot_reconstruction(attack.draws[0], plot, certificate=attack.certificate, title=title)
-    caveat = (
+    record = attack.record()
+    record["caveat"] = (
         f"The comparison is with the {attack.world.name}'s own reward, and holds only if the release was made from "
         "that reward: made from ratings or any other, these numbers say nothing of how well it is hidden."
     )
-    record = attack.record() | {"caveat": caveat}
     if as_json:
         return answer(True, record)
-    _show_reconstruction(record)
+    many = f", means of {record['draws']} simulated draws" if record["draws"] > 1 else ""
+    title = f"NOT PRIVATE: the {record['world']}'s reward, as recovered from this {record['release']}{many}"
+    headings = ("attack", "blind to", "correlation", "error (rms)", "relative error")
+    rows = [
+        (
+            one["name"],
+            ", ".join(one["blind_to"]) or "-",
+            *(f"{one['not_private'][name]:.3f}" for name in ("correlation", "rmse", "relative_error")),
+        )
+        for one in record["attacks"]
+    ]
+    show_table(title, headings, rows, ("attack", "blind to"))
+    print(
+        f"The release's standing: {record['standing']}. A relative error of 1 is that of guessing the mean everywhere."
+    )
+    if (score := record["not_private"].get("planned_score")) is not None:
+        print(f"Planning on it scores {score:.3f}, where random actions have 0 and the best policy 1.")
+    print(record["caveat"])
+    print("A private release is meant to tell what people want together; what it hides is any one of them.")
 
 
-def _show_alone(standing: str, as_json: bool) -> None:
+def _show_alone(standing: str, points: int | None, as_json: bool) -> None:
     """Says that nothing can be attacked of a private reward of which nobody said what it was made from."""
+    if points is not None:
+        raise qq.InvalidInput("--points needs --world, the world whose own reward this one was made from.")
     caveat = (
         "There is nothing to compare with: the file does not say which reward it was made from. If it was a world's "
         "own, name that world with --world."
@@ -386,24 +374,3 @@ def _show_alone(standing: str, as_json: bool) -> None:
     record = {"release": "private reward", "world": None, "standing": standing, "points": None, "draws": 1}
     record |= {"attacks": [], "caveat": caveat, "not_private": None}
     answer(as_json, record, f"The release: private reward. Its standing: {standing}. {caveat}")
-
-
-def _show_reconstruction(record: dict[str, Any]) -> None:
-    many = f", means of {record['draws']} simulated draws" if record["draws"] > 1 else ""
-    measured = {"correlation": "correlation", "error (rms)": "rmse", "relative error": "relative_error"}
-    rows = [
-        (
-            one["name"],
-            ", ".join(one["blind_to"]) or "-",
-            *(f"{one['not_private'][name]:.3f}" for name in measured.values()),
-        )
-        for one in record["attacks"]
-    ]
-    title = f"NOT PRIVATE: the {record['world']}'s reward, as recovered from this {record['release']}{many}"
-    show_table(title, ("attack", "blind to", *measured), rows, ("attack", "blind to"))
-    standing, score = record["standing"], record["not_private"].get("planned_score")
-    print(f"The release's standing: {standing}. A relative error of 1 is that of guessing the mean everywhere.")
-    if score is not None:
-        print(f"Planning on it scores {score:.3f}, where random actions have 0 and the best policy 1.")
-    print(record["caveat"])
-    print("A private release is meant to tell what people want together; what it hides is any one of them.")

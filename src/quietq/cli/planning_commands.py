@@ -240,15 +240,19 @@ def worlds(
     from quietq.worlds import WORLDS, find_world
     from quietq.worlds.environment import gymnasium_id
 
-    records = []
-    lines = []
-    for name in WORLDS:
-        world = find_world(name)
-        dimension = world.box.dimension
-        actions = list(world.action_names)
-        relation = str(world.relation(people))
-        record = {"name": name, "gymnasium_id": gymnasium_id(name), "dimension": dimension, "actions": actions}
-        records.append({**record, "relation": relation})
-        lines.append(f"{name} ({gymnasium_id(name)}): {plural(dimension, 'dimension')}; actions {', '.join(actions)}")
-        lines.append(f"    promised to look alike: {relation}")
+    records = [
+        {
+            "name": name,
+            "gymnasium_id": gymnasium_id(name),
+            "dimension": find_world(name).box.dimension,
+            "actions": list(find_world(name).action_names),
+            "relation": str(find_world(name).relation(people)),
+        }
+        for name in WORLDS
+    ]
+    lines = [
+        f"{one['name']} ({one['gymnasium_id']}): {plural(one['dimension'], 'dimension')}; actions "
+        f"{', '.join(one['actions'])}\n    promised to look alike: {one['relation']}"
+        for one in records
+    ]
     answer(as_json, {"worlds": records}, *lines)

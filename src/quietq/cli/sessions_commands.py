@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import quietq as qq
-from quietq.cli.app import answer, app, dashed, number, show_table
+from quietq.cli.app import answer, app, number, show_table
 from quietq.cli.ledger_command import open_account
 from quietq.cli.options import (
     Actions,
@@ -37,20 +37,13 @@ from quietq.cli.options import (
     missing,
     read_assignment,
 )
-from quietq.cli.releasing import (
-    NOTHING_SPENT,
-    check_outputs,
-    counts_in_words,
-    draw,
-    publish,
-    read_sessions,
-    typed_options,
-)
+from quietq.cli.releasing import check_outputs, counts_in_words, draw, publish, read_sessions, tell_counts
 from quietq.progress import progress_line
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from quietq.cli.report.pictures import Spreads
     from quietq.feedback.trajectories import Cells
     from quietq.privacy import Account
     from quietq.released.publishable import Publishable
@@ -61,7 +54,6 @@ COLUMN = "COLUMN"
 
 @app.command(rich_help_panel="Make people's data private")
 def world(
-    context: typer.Context,
     files: SessionFiles = None,
     people: NeededPeople = None,
     person: Person = None,
@@ -125,13 +117,6 @@ def world(
         Path | None,
         typer.Option(help="A file for that plan, as a policy that may leave: it promises what world and check cost."),
     ] = None,
-    made_up: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Only write made-up sessions to this CSV file, to try all of this on: people push CartPole at random.",
-        ),
-    ] = None,
     epsilon: NeededEpsilon = None,
     delta: NeededDelta = None,
     check: Check = False,
@@ -142,11 +127,19 @@ def world(
     as_json: AsJson = False,
 ) -> None:
     """Make a world of people's logged sessions private, once: to train in with any RL library."""
-    options = typed_options(context)
-    if made_up is not None:
-        others = [name for name in options if name not in ("made_up", "people")]
-        return _make_up(made_up, 500 if people is None else people, others, as_json)
-    plan_wanted = _read_wanted(wanted, steps, go, policy)
+    from quietq.cli.report.pictures import plot_world, spreads
+    from quietq.privacy.checks import count, real
+
+    if wanted is None and (steps, go, policy) != (None, None, None):
+        raise qq.InvalidInput(
+            "--steps, --go and --policy are of a plan that is checked: say with --wanted what it must be worth."
+        )
+    # What `check_plan` would refuse is refused now: then the world would be paid for already.
+    steps = 300 if steps is None else count("steps", steps)
+    if wanted is not None:
+        real("wanted", wanted)
+    if go is not None and not 0 < real("go", go) <= 1:
+        raise qq.InvalidInput(f"--go must be a share of the people, above 0 and at most 1, not {go:g}.")
     model = qq.WorldModel() if degree is None else qq.WorldModel(degree=degree)
     read = partial(
         read_sessions,
@@ -172,88 +165,51 @@ def world(
     if check:
         sessions = read()
         model.feature_map(sessions.spaces)  # refused now rather than later
-        counts = sessions.not_private
-        return answer(as_json, {"not_private": counts}, NOTHING_SPENT, counts_in_words(counts))
+        return tell_counts(sessions.not_private, as_json)
     if epsilon is None or delta is None or out is None:
         raise missing("A private world needs", epsilon=epsilon, delta=delta, out=out)
     budget = qq.Budget(epsilon, delta)
     account = open_account(ledger, source, "world")
-    check_outputs(files or [], out, plot, policy)
+    for_world, for_check = budget, None
+    if wanted is not None:
+        for_world, for_check, account = _divide(budget, account)
+    check_outputs(files or [], out=out, plot=plot, policy=policy)
+    checked = None
     with progress_line("Reading sessions") as say:
         sessions = read(progress=lambda rows: say(f"Reading sessions: {rows:,} rows"))
         say("Making the world private")
-        for_world, for_check = budget, None
-        if plan_wanted is not None:
-            for_world, for_check, account = _divide(budget, account)
         private = qq.privatise(sessions, for_world, world=model, account=account)
         name = publish(private, out)
-        checked = None
-        if plan_wanted is not None and for_check is not None:
+        if wanted is not None and for_check is not None:
             say("Checking a plan")
-            checked = _check(private, sessions, for_check, account, plan_wanted, out)
-    plot = draw(plot, partial(_plot, private, checked))
+            checked = _check(private, sessions, wanted, for_check, steps, go, account, out, policy)
+    plot = draw(plot, partial(plot_world, private))
+    found = spreads(private)
     record = {
-        **_record(private, checked),
+        "errors": private.errors.to_dict(),
+        "spreads": {name: column.tolist() for name, column in found._asdict().items()}
+        | {"coordinates": list(private.moved)},
+        "check": None if checked is None else checked.to_dict(),
         "certificate": private.certificate.to_dict(),
         "out": str(out),
         "hash": name,
         "plot": None if plot is None else str(plot),
         "policy": None if policy is None else str(policy),
-        "options": options,
         "not_private": sessions.not_private,
     }
-    written = f"\nMay be published: {' and '.join(str(one) for one in (out, plot, policy) if one is not None)}"
-    lines = [*_in_words(private), "", private.certificate]
+    lines: list[object] = [] if checked is None else [_verdict(checked)]
+    lines += [*_describe(private, found), "", private.certificate]
     if checked is not None:
-        lines = [_verdict(checked), *lines, f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP."]
-    answer(as_json, record, *lines, written, counts_in_words(sessions.not_private))
-
-
-def _make_up(path: Path, people: int, others: list[str], as_json: bool) -> None:
-    from quietq.feedback.synthetic import write_cart_pole_sessions
-
-    if others:
-        raise qq.InvalidInput(f"--made-up only writes a file, of --people people: leave {dashed(*others)} out.")
-    if path.exists():
-        raise qq.InvalidInput(f"There is a file {str(path)!r} already, which made-up sessions do not replace.")
-    rows = write_cart_pole_sessions(path, people)
-    answer(as_json, {"out": str(path), "rows": rows}, f"Made up {rows:,} steps of {people:,} people: {path}")
-
-
-class WantedPlan(NamedTuple):
-    """What a plan that is made in the world must be worth."""
-
-    wanted: float
-    """Return of an episode."""
-    steps: int
-    go: float | None
-    """Share of people from which on the plan is a go."""
-    policy: Path | None
-    """A file for the plan."""
-
-
-def _read_wanted(wanted: float | None, steps: int | None, go: float | None, policy: Path | None) -> WantedPlan | None:
-    from quietq.privacy.checks import count, real
-
-    if wanted is None:
-        if (steps, go, policy) != (None, None, None):
-            raise qq.InvalidInput(
-                "--steps, --go and --policy are of a plan that is checked: say with --wanted what it must be worth."
-            )
-        return None
-    if go is not None and not 0 < real("go", go) <= 1:
-        raise qq.InvalidInput(f"--go must be a share of the people, above 0 and at most 1, not {go:g}.")
-    return WantedPlan(real("wanted", wanted), count("steps", 300 if steps is None else steps), go, policy)
+        lines.append(f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP.")
+    lines.append(f"\nMay be published: {' and '.join(str(one) for one in (out, plot, policy) if one is not None)}")
+    answer(as_json, record, *lines, counts_in_words(sessions.not_private))
 
 
 def _divide(budget: "qq.Budget", account: "Account | None") -> "tuple[qq.Budget, qq.Budget, Account]":
     """Splits what pays for the world from what pays for its check; refused if one account does not cover both."""
-    if budget.is_pure:
-        raise qq.InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
-    from quietq.privacy import Cost
-
+    both = qq.Cost.gaussian(budget.mu)
     account = qq.Accountant(budget) if account is None else account
-    if not account.spending.covers(both := Cost.gaussian(budget.mu)):
+    if not account.spending.covers(both):
         raise qq.BudgetExhausted(f"{account.spending.shortage(both)}; nothing was booked.")
     for_world, for_check = budget.split(0.9, 0.1)
     return for_world, for_check, account
@@ -262,26 +218,20 @@ def _divide(budget: "qq.Budget", account: "Account | None") -> "tuple[qq.Budget,
 def _check(
     private: "qq.PrivateWorld",
     sessions: "qq.Sessions",
+    wanted: float,
     budget: "qq.Budget",
+    steps: int,
+    go: float | None,
     account: "Account | None",
-    plan_wanted: WantedPlan,
     out: Path,
+    policy: Path | None,
 ) -> "CheckedPlan":
     """Checks the best linear policy that is found in the world, and writes it if there is a file for it."""
     try:
-        plan = qq.plan_linear(private, steps=plan_wanted.steps)
-        checked = qq.check_plan(
-            private,
-            sessions,
-            plan,
-            plan_wanted.wanted,
-            budget,
-            steps=plan_wanted.steps,
-            go=plan_wanted.go,
-            account=account,
-        )
-        if plan_wanted.policy is not None:
-            qq.publish(plan, plan_wanted.policy, trained_on=private, check=checked)
+        plan = qq.plan_linear(private, steps=steps)
+        checked = qq.check_plan(private, sessions, plan, wanted, budget, steps=steps, go=go, account=account)
+        if policy is not None:
+            qq.publish(plan, policy, trained_on=private, check=checked)
         return checked
     except qq.QuietqError as error:
         raise qq.QuietqError(
@@ -289,13 +239,15 @@ def _check(
         ) from error
 
 
-def _record(private: "qq.PrivateWorld", checked: "CheckedPlan | None") -> dict[str, object]:
-    from quietq.cli.report.pictures import spreads
-
-    moved: dict[str, object] = {name: column.tolist() for name, column in spreads(private)._asdict().items()}
-    moved["coordinates"] = list(private.moved)
-    check = None if checked is None else checked.to_dict()
-    return {"errors": private.errors.to_dict(), "spreads": moved, "check": check}
+def _describe(private: "qq.PrivateWorld", found: "Spreads") -> list[str]:
+    """What was released, for whoever has to decide whether to train in it."""
+    lines = [
+        f"Steps of {private.spaces.state_names[i]}: noise moves what is expected by about {number(noise, 2)}; people's "
+        f"own scatter around it by {number(residual, 2)}."
+        for i, noise, residual in zip(private.moved, found.noise, found.residual, strict=True)
+    ]
+    lines += private.errors.in_words(private.spaces.low, private.spaces.high)
+    return lines if private.ends is not None else [*lines, "Episodes never end by themselves."]
 
 
 def _verdict(checked: "CheckedPlan") -> str:
@@ -316,25 +268,19 @@ def _verdict(checked: "CheckedPlan") -> str:
     return f"{'GO' if checked.go else 'NO GO'} by your --go {checked.threshold:g}: {said}{close}"
 
 
-def _in_words(private: "qq.PrivateWorld") -> list[str]:
-    """What was released, for whoever has to decide whether to train in it."""
-    from quietq.cli.report.pictures import spreads
+@app.command(rich_help_panel="Before you spend anything")
+def synthetic(
+    out: Annotated[Path, typer.Argument(help="A new CSV file.")],
+    people: Annotated[int, typer.Option(help="How many people there are in it.")] = 500,
+    as_json: AsJson = False,
+) -> None:
+    """Write sessions of people who do not exist, to try `world` on: they push CartPole at random."""
+    from quietq.feedback.synthetic import write_cart_pole_sessions
 
-    lines, found = [], spreads(private)
-    for place, i in enumerate(private.moved):
-        noise, residual = (number(float(one[place]), 2) for one in (found.noise, found.residual))
-        lines.append(
-            f"Steps of {private.spaces.state_names[i]}: noise moves what is expected by about {noise}; people's own "
-            f"scatter around it by {residual}."
-        )
-    lines += private.errors.in_words(private.spaces.low, private.spaces.high)
-    return lines if private.ends is not None else [*lines, "Episodes never end by themselves."]
-
-
-def _plot(private: "qq.PrivateWorld", checked: "CheckedPlan | None", plot: Path) -> None:
-    from quietq.cli.report.pictures import plot_world
-
-    plot_world(private, plot, check=checked)
+    if out.exists():
+        raise qq.InvalidInput(f"There is a file {str(out)!r} already, which synthetic sessions do not replace.")
+    rows = write_cart_pole_sessions(out, people)
+    answer(as_json, {"out": str(out), "rows": rows}, f"Made up {rows:,} steps of {people:,} people: {out}")
 
 
 @app.command("evaluate-policies", rich_help_panel="Make people's data private")
@@ -402,6 +348,7 @@ def evaluate_policies(
     account = open_account(ledger, source, "evaluate-policies")
     policies = dict(map(_read_policy, policy))
     chosen = _read_behaviour(behaviour)
+    check_outputs(files or [], out=out)
     sessions = read_sessions(
         files,
         people=people,
@@ -436,7 +383,7 @@ def evaluate_policies(
     )
     record = {**found.to_dict(), "not_private": sessions.not_private, "out": None if out is None else str(out)}
     if out is not None:
-        record["hash"] = qq.publish(found, out)
+        record["hash"] = publish(found, out)
     if as_json:
         return answer(True, record)
     rows = [(name, *map(number, one)) for name, one in found.values.items()]

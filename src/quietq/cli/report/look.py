@@ -4,8 +4,6 @@ import importlib.util
 import io
 import os
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,30 +58,24 @@ def plain(panel: "Axes", horizontal: str = "", vertical: str = "") -> None:
 
 def save(figure: "Figure", target: Path, heading: str = "", below: str = "", owner_only: bool = False) -> None:
     """Adds the words above and below, and writes the picture, whole or not at all."""
+    from matplotlib import rc_context
+    from matplotlib.text import Text
+
     width = figure.get_size_inches()[0]
     if heading:
         figure.suptitle(textwrap.fill(heading, 76), fontsize=14)
     if below:
         figure.supxlabel(textwrap.fill(below, int(14.5 * width)), fontsize=9)
+    # Whatever the reader's own Matplotlib is set to: words that are there, and those that drawing adds.
+    for words in figure.findobj(Text):
+        words.set_fontfamily(FAMILY)
     picture = io.BytesIO()
-    with _in_family(figure):
+    with rc_context({"font.family": [FAMILY]}):
         figure.savefig(picture, format=target.suffix.lower()[1:])
     try:
         write(target, picture.getvalue(), owner_only)
     except OSError as error:
         raise InvalidInput(f"path must be a file that can be written to, not {str(target)!r}.") from error
-
-
-@contextmanager
-def _in_family(figure: "Figure") -> Iterator[None]:
-    """Whatever the reader's own Matplotlib is set to: words that are there, and those that drawing adds."""
-    from matplotlib import rc_context
-    from matplotlib.text import Text
-
-    for words in figure.findobj(Text):
-        words.set_fontfamily(FAMILY)
-    with rc_context({"font.family": [FAMILY]}):
-        yield
 
 
 def save_released(figure: "Figure", target: Path, heading: str, certificate: Certificate) -> None:

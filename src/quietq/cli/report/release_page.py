@@ -17,15 +17,15 @@ from quietq.audit.finding import Finding
 from quietq.cli import folder
 from quietq.cli.folder import DemoFile
 from quietq.cli.report.page import Part, Picture, Section, Table, write_page
-from quietq.cli.report.pictures import find_best, plot_outcome, plot_reward, plot_true_map, plot_values
+from quietq.cli.report.pictures import find_best, plot_beside_truth, plot_reward
 from quietq.feedback.voters import CANDIDATE, RATED, mean_candidate_rating
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.explain import Sentence, error_in_words, explain
+from quietq.privacy.explain import Audience, error_in_words, explain
 from quietq.privacy.limits import guess, guess_right, of_hundred
 from quietq.released import PrivateNetwork
 from quietq.released.private_function import PrivateFunction
-from quietq.worlds import WALK, plan
+from quietq.worlds import WALK
 
 WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("release_page.toml").read_text(encoding="utf-8"))
 
@@ -65,39 +65,31 @@ def write_release_report(
 
 def _promised(certificate: Certificate, second: Certificate | None) -> list[Part]:
     people = None if certificate.relation is None else certificate.relation.people
+    certificates = [one for one in (certificate, second) if one is not None]
+    audiences: tuple[Audience, ...] = ("signer", "engineer")
+    stated = [line for one in certificates for audience in audiences for line in explain(one, audience)]
+    assumptions = dict.fromkeys((line.text, line.mark) for line in stated if line.mark in ("trusted", "enforced"))
+    # Releases of the same people add up, by basic composition, which holds for any two.
+    budgets = [one.budget for one in certificates if one.budget is not None]
+    epsilon, delta = sum(one.epsilon for one in budgets), sum(one.delta for one in budgets)
+    right = guess(certificate) if second is None else guess_right(epsilon, delta)
     who = "any one person" if people is None else f"any one of {people} people"
-    stated = [line for one in (certificate, second) if one is not None for line in _stands_on(one)]
-    assumptions = list(dict.fromkeys((line.text, line.mark) for line in stated))
-    epsilon, delta, right = certificate.epsilon, certificate.delta, guess(certificate)
-    if second is not None:
-        epsilon, delta = add_promises(certificate, second)
-        right = guess_right(epsilon, delta)
     return [
         WORDS["promised"].format(who=who, epsilon=epsilon, delta=delta),
         WORDS["guess"].format(right=of_hundred(right)),
         WORDS["assumptions"],
-        Table(("assumption", "by"), assumptions),
+        Table(("assumption", "by"), list(assumptions)),
         *(f"Note: {remark}" for remark in certificate.remarks),
     ]
 
 
-def _stands_on(certificate: Certificate) -> list[Sentence]:
-    lines = [*explain(certificate, "signer"), *explain(certificate, "engineer")]
-    return [line for line in lines if line.mark in ("trusted", "enforced")]
-
-
-def add_promises(first: Certificate, second: Certificate) -> tuple[float, float]:
-    """Gives (epsilon, delta) of two releases of the same people, by basic composition, which holds for any two."""
-    return (first.epsilon or 0.0) + (second.epsilon or 0.0), (first.delta or 0.0) + (second.delta or 0.0)
-
-
 def _costs(certificate: Certificate, range_of_one: float, public: bool) -> list[Part]:
-    parts, sigma = [WORDS["again"]], certificate.sigma
+    parts: list[Part] = []
+    if (sigma := certificate.sigma) is not None:
+        parts.append(WORDS["noise"].format(sigma=sigma, range=range_of_one, share=sigma / range_of_one))
     if public:
-        parts.insert(0, WORDS["no_outcome"])
-    if sigma is not None:
-        parts.insert(0, WORDS["noise"].format(sigma=sigma, range=range_of_one, share=sigma / range_of_one))
-    return [*parts]
+        parts.append(WORDS["no_outcome"])
+    return [*parts, WORDS["again"]]
 
 
 def _audit(finding: Finding) -> list[Part]:
@@ -123,43 +115,25 @@ def write_voters_pages(
 
     The operator's page has the outcome too, `result`, by the `true` reward.
     """
-    reward_plot, values_plot, outcome_plot = (
-        out / name for name in (DemoFile.REWARD_PLOT, DemoFile.VALUES_PLOT, DemoFile.OUTCOME_PLOT)
+    plot_reward(private, out / DemoFile.REWARD_PLOT, title="What 944 voters like: the private reward")
+    plot_reward(
+        agent, out / DemoFile.VALUES_PLOT, actions=WALK.action_names, title="What the plan is worth: values by action"
     )
-    plot_reward(private, reward_plot, title="What 944 voters like: the private reward")
-    heading = "What the plan is worth: values by action, and the best action"
-    plot_values(agent, values_plot, actions=WALK.action_names, title=heading)
-    pictures = [
-        Picture(reward_plot, f"`{folder.REWARD}`: the voters' mean reward with noise on it.", "private reward"),
-        Picture(
-            values_plot,
-            f"`{folder.AGENT}`: the values of going left and right, planned on that reward.",
-            "agent's values",
-        ),
-    ]
-    states = np.linspace(0, 1, 1025)
-    plot_outcome(
-        outcome_plot,
-        states=states,
-        true=true,
-        private=private,
-        policies={"agent": agent.predict(states[:, None])[0], "best policy": plan(true)(states)},
-        actions=WALK.action_names,
-        title=f"true return of the agent {result['return']:.2f}, of the best policy {result['best']:.2f}",
+    plot_reward(
+        candidates,
+        out / DemoFile.CANDIDATES_MAP,
+        names=CANDIDATE,
+        title="Which candidates 944 voters like: the private reward",
     )
-    outcome = Picture(outcome_plot, "The true reward, the private one, and what the agent does.", "true reward")
-    returns = {
-        "the agent": result["return"],
-        "the best policy": result["best"],
-        "random actions": result["random"],
-        "the worst policy": result["worst"],
-    }
-    section = _write_candidates(candidates, out / DemoFile.CANDIDATES_MAP)
-    true_map = out / DemoFile.TRUE_MAP
-    plot_true_map(
-        true_map, mean_candidate_rating, candidates, names=CANDIDATE, title="which candidates 944 voters like"
+    returns = f"true return of the agent {result['return']:.2f}, of the best policy {result['best']:.2f}"
+    plot_beside_truth(out / DemoFile.OUTCOME_PLOT, true, private, names=["state"], title=returns)
+    plot_beside_truth(
+        out / DemoFile.TRUE_MAP,
+        mean_candidate_rating,
+        candidates,
+        names=CANDIDATE,
+        title="which candidates 944 voters like",
     )
-    seen = Picture(true_map, "The true map of candidates, and the private one.", "true map")
     write = partial(
         write_release_report,
         title="What 944 voters like, and what an agent made of it",
@@ -167,16 +141,38 @@ def write_voters_pages(
         certificate=agent.certificate,
         range_of_one=1.0,
         finding=finding,
-        pictures=pictures,
+        pictures=[
+            Picture(
+                out / DemoFile.REWARD_PLOT,
+                f"`{folder.REWARD}`: the voters' mean reward with noise on it.",
+                "private reward",
+            ),
+            Picture(
+                out / DemoFile.VALUES_PLOT,
+                f"`{folder.AGENT}`: the values of going left and right, planned on that reward.",
+                "agent's values",
+            ),
+        ],
     )
+    section = _describe_candidates(candidates, out / DemoFile.CANDIDATES_MAP)
     write(out / DemoFile.REPORT, also=(candidates.certificate, section))
-    kept = Section(f"{section.title} (NOT PRIVATE)", [*section.parts, seen])
-    write(out / DemoFile.OUTCOME_REPORT, also=(candidates.certificate, kept), outcome=outcome, returns=returns)
+    true_map = Picture(out / DemoFile.TRUE_MAP, "The true map of candidates, and the private one.", "true map")
+    kept = Section(f"{section.title} (NOT PRIVATE)", [*section.parts, true_map])
+    write(
+        out / DemoFile.OUTCOME_REPORT,
+        also=(candidates.certificate, kept),
+        outcome=Picture(out / DemoFile.OUTCOME_PLOT, "The true reward, and the private one.", "true reward"),
+        returns={
+            "the agent": result["return"],
+            "the best policy": result["best"],
+            "random actions": result["random"],
+            "the worst policy": result["worst"],
+        },
+    )
 
 
-def _write_candidates(private: PrivateFunction, picture: Path) -> Section:
-    """Draws the map of candidates, and gives the report's section, which may be published with the release."""
-    plot_reward(private, picture, names=CANDIDATE, title="Which candidates 944 voters like: the private reward")
+def _describe_candidates(private: PrivateFunction, picture: Path) -> Section:
+    """Gives the report's section on the map of candidates, which may be published with the release."""
     certificate = private.certificate
     position, party = find_best(private)
     error = error_in_words(certificate.method, certificate.expected_error or 0.0)

@@ -30,7 +30,6 @@ from quietq.publishing.server.catalogue import (
     CertificateRecord,
     Marked,
     ReleaseList,
-    ReleaseRecord,
     Served,
 )
 from quietq.publishing.server.guard import MOST_BYTES, Guard, Metrics
@@ -41,7 +40,7 @@ MOST_STATES = 65_536
 """States in one request."""
 MOST_VALUES = 1_048_576
 """Values in one answer: states times outputs."""
-JSON, BYTES = "application/json", "application/octet-stream"
+JSON = "application/json"
 Question = Literal["values", "actions"]
 States = Float[np.ndarray, "points d"]
 Schema = dict[str, Any]
@@ -96,7 +95,8 @@ def create_app(catalogue: Catalogue, token: str | None = None, hosts: Sequence[s
     app.add_middleware(Guard, metrics=metrics)
     for kind in (HTTPException, RequestValidationError, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _refuse)
-    add_questions(app, catalogue, metrics, guards)
+    add_question(app, catalogue, metrics, guards, "values", Values)
+    add_question(app, catalogue, metrics, guards, "actions", Actions)
     add_records(app, catalogue, guards)
 
     text: Any = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
@@ -155,84 +155,64 @@ def refusals(*statuses: int) -> dict[int | str, Schema]:
 
 
 def add_records(app: FastAPI, catalogue: Catalogue, guards: Sequence[params.Depends]) -> None:
-    """Adds what is known of each release, and its certificate."""
-    in_path = _id_in_path(catalogue)
+    """Adds the list of what is served, and the certificate of each release."""
     listed = ReleaseList.from_records([entry.record for entry in catalogue.values()])
 
     @app.get("/v1/releases", response_model=ReleaseList, dependencies=guards)
-    async def all_releases() -> Response:
+    async def releases() -> Response:
         return _in_json(listed)
-
-    @app.get("/v1/releases/{id}", response_model=ReleaseRecord, responses=refusals(404), dependencies=guards)
-    async def one_release(id: Annotated[str, in_path]) -> Response:
-        return _in_json(_find(catalogue, id).record)
 
     address = "/v1/releases/{id}/certificate"
 
     @app.get(address, response_model=CertificateRecord, responses=refusals(404), dependencies=guards)
-    async def certificate(id: Annotated[str, in_path]) -> Response:
+    async def certificate(id: Annotated[str, _id_in_path(catalogue)]) -> Response:
         return _in_json(_find(catalogue, id).certificate)
 
 
-def add_questions(app: FastAPI, catalogue: Catalogue, metrics: Metrics, guards: Sequence[params.Depends]) -> None:
-    """Adds values and policies: by GET at the one state in the address, by POST at the states in the body."""
-    in_path = _id_in_path(catalogue)
+def add_question(
+    app: FastAPI,
+    catalogue: Catalogue,
+    metrics: Metrics,
+    guards: Sequence[params.Depends],
+    question: Question,
+    model: type[Marked],
+) -> None:
+    """Adds values or policies: by GET at the one state in the address, by POST at the states in the body."""
+    in_path, path = _id_in_path(catalogue), f"/v1/releases/{{id}}/{'values' if question == 'values' else 'policy'}"
     one_state, body_schema = _schemas(catalogue)
     in_query = Query(description="One state; repeat it for each coordinate.", json_schema_extra=one_state)
-    numbers = {"schema": {"type": "string", "format": "binary", "description": "Little-endian, state by state."}}
-    sent = {"requestBody": {"required": True, "content": {JSON: {"schema": body_schema}, BYTES: numbers}}}
-    answered: dict[int | str, Schema] = {200: {"content": {BYTES: numbers}}}
+    sent = {"requestBody": {"required": True, "content": {JSON: {"schema": body_schema}}}}
 
-    def add(path: str, question: Question, model: type[Marked], *statuses: int) -> None:
-        def respond(entry: Served, states: States, request: Request) -> Response:
-            found, record = answer(entry, question, states), entry.record
-            metrics.states.labels(record.id, question).inc(len(states))
-            if request.headers.get("accept", "").strip().lower() == BYTES:
-                content = found.astype("<i8" if found.dtype.kind == "i" else "<f8").tobytes()
-                shape = {"X-Quietq-Shape": ",".join(map(str, found.shape))}
-                return Response(content, media_type=BYTES, headers=record.headers | shape)
-            marks = {"privacy": record.privacy, "signed": record.signed}
-            return _in_json(model.model_construct(**marks, **{question: found.tolist()}))
+    def respond(entry: Served, states: States) -> Response:
+        found, record = answer(entry, question, states), entry.record
+        metrics.states.labels(record.id, question).inc(len(states))
+        marks = {"privacy": record.privacy, "signed": record.signed}
+        return _in_json(model.model_construct(**marks, **{question: found.tolist()}))
 
-        @app.get(path, response_model=model, responses=answered | refusals(*statuses), dependencies=guards)
-        async def at_one_state(
-            id: Annotated[str, in_path], state: Annotated[list[FiniteFloat], in_query], request: Request
-        ) -> Response:
-            entry = _find(catalogue, id)
-            dimension = entry.release.box.dimension
-            if len(state) != dimension:
-                raise HTTPException(422, f"state must be given {dimension} times, once for each coordinate.")
-            return respond(entry, np.array([state]), request)
+    @app.get(path, response_model=model, responses=refusals(404, 409, 422), dependencies=guards)
+    async def at_one_state(id: Annotated[str, in_path], state: Annotated[list[FiniteFloat], in_query]) -> Response:
+        entry = _find(catalogue, id)
+        dimension = entry.release.box.dimension
+        if len(state) != dimension:
+            raise HTTPException(422, f"state must be given {dimension} times, once for each coordinate.")
+        return respond(entry, np.array([state]))
 
-        responses = answered | refusals(413, 415, *statuses)
+    responses = refusals(404, 409, 413, 415, 422)
 
-        @app.post(path, response_model=model, responses=responses, dependencies=guards, openapi_extra=sent)
-        async def at_many_states(id: Annotated[str, in_path], request: Request) -> Response:
-            entry = _find(catalogue, id)
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind not in (JSON, BYTES):
-                raise HTTPException(415, f"Content-Type must be {JSON} or {BYTES}.")
-            body = await request.body()
-
-            def work() -> Response:
-                return respond(entry, parse(entry, kind, body), request)
-
-            # The answer to a small body takes less time than a change of threads.
-            return work() if len(body) <= 1024 else await run_in_threadpool(work)
-
-    add("/v1/releases/{id}/values", "values", Values, 404, 422)
-    add("/v1/releases/{id}/policy", "actions", Actions, 404, 409, 422)
+    @app.post(path, response_model=model, responses=responses, dependencies=guards, openapi_extra=sent)
+    async def at_many_states(id: Annotated[str, in_path], request: Request) -> Response:
+        entry = _find(catalogue, id)
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+            raise HTTPException(415, f"Content-Type must be {JSON}.")
+        body = await request.body()
+        if len(body) <= 1024:  # the answer takes less time than a change of threads
+            return respond(entry, parse(entry, body))
+        return await run_in_threadpool(lambda: respond(entry, parse(entry, body)))
 
 
-def parse(entry: Served, kind: str, body: bytes) -> States:
-    """The states in a body: JSON, or little-endian float64 numbers, state by state."""
+def parse(entry: Served, body: bytes) -> States:
+    """The states in a body of JSON."""
     box = entry.release.box
-    if kind == BYTES:
-        width = 8 * box.dimension
-        if not body or len(body) % width:
-            detail = f"The body must be float64 numbers, {box.dimension} for each state: some multiple of {width} bytes"
-            raise HTTPException(422, f"{detail}, not {len(body)}.")
-        return np.frombuffer(body, "<f8").astype(np.float64).reshape(-1, box.dimension)
     # Counted before it is parsed, so that a small body cannot become a large object.
     if body.count(b",") >= MOST_STATES * box.dimension or body.count(b"[") > MOST_STATES + 1:
         raise _too_many(entry)

@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import shown
 from quietq.privacy.explain import NOT_PRIVATE, explain
-from quietq.publishing.server.score_cap import cap_in_words
 from quietq.released.container import read
 from quietq.released.evaluated_policies import EvaluatedPolicies
 from quietq.released.private_model import PrivateModel
@@ -35,7 +34,7 @@ class Marked(BaseModel):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The marks, for answers that are JSON and for those that are bytes."""
+        """The marks, for whoever does not read the answer."""
         return {"X-Quietq-Privacy": self.privacy, "X-Quietq-Signed": self.signed}
 
 
@@ -90,7 +89,6 @@ class CertificateRecord(Marked):
     text: str
     plain: list[str]
     assumptions: list[dict[str, str | bool]]
-    cap: dict[str, float | str] | None = Field(description="What no algorithm with the same promise can beat.")
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,6 @@ def _open(file: ServedFile, key: bytes | None) -> Served:
         text=str(certificate),
         plain=[*(str(line) for line in explain(certificate, "everybody")), *function.in_words()],
         assumptions=[{"text": each.text, "enforced": each.enforced} for each in certificate.assumptions],
-        cap=cap_in_words(certificate),
     )
     return Served(release, record, told)
 

@@ -1,9 +1,9 @@
-// The certificate of a release in words: what is promised, what that stands on, and what is possible at all.
+// The certificate of a release in words: what is promised, and what that stands on.
 
 import { cell, element, find, paragraphs } from "./elements.js";
 import { certificateAddress, hasToken } from "./server.js";
 
-const PARTS = ["plain", "assumptions", "remarks", "cap", "text"];
+const PARTS = ["plain", "assumptions", "remarks", "text"];
 
 let certificate = null;
 
@@ -16,15 +16,11 @@ export function clearCertificate() {
 /** Shows the certificate that the server gave for this release. */
 export function showCertificate(release, given) {
   certificate = given;
-  const { plain, text, cap, assumptions, certificate: record } = given;
+  const { plain, text, assumptions, certificate: record } = given;
   find("plain").replaceChildren(...paragraphs(plain));
   find("assumptions").replaceChildren(...assumptionRows(assumptions));
   const remarks = element("ul", {}, ...record.remarks.map((remark) => element("li", { textContent: remark })));
   find("remarks").replaceChildren(...(record.remarks.length ? [element("h3", { textContent: "Notes" }), remarks] : []));
-  const without = release.isPrivate
-    ? "There is no cap to state, because the promise counts no people who learn a policy together."
-    : "Nothing is promised here, so there is no cap to state.";
-  find("cap").textContent = cap ? cap.sentence : without;
   find("text").textContent = text;
   find("raw").href = certificateAddress(release);
 }

@@ -43,7 +43,7 @@ export const valuesAt = async (release, states) => (await talk(addressOf(release
 /** Where the certificate of a release is. */
 export const certificateAddress = (release) => addressOf(release, "certificate");
 
-/** The certificate of a release, with its plain words and cap. */
+/** The certificate of a release, with its plain words. */
 export const certificateOf = (release) => talk(certificateAddress(release));
 
 /** Whether requests carry a token; a plain link never does. */
