@@ -49,12 +49,12 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     metadata = header.pop("__metadata__")
     assert set(metadata) == {"quietq", "sha256"}
     record = json.loads(metadata["quietq"])
-    assert set(record) == {"format", "version", "privacy", "kind", "box", "details", "certificate"}
+    assert set(record) == {"format", "version", "privacy", "box", "labels", "details", "certificate"}
     assert set(record["certificate"]) == set(Certificate.__struct_fields__)
     assert set(record["details"]) <= {
-        *("levels", "form", "size", "output", "draws", "training", "activation", "clip"),
+        *("kind", "levels", "form", "size", "output", "draws", "training", "activation", "clip"),
         *("feature_map", "low", "high"),
-        *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "errors", "state_names", "action_names"),
+        *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "errors"),
     }
     allowed = {"values", "weights", "mean", "covariance", "edges", "action_range", "normal", "knots", "offset"}
     allowed |= {"weight.0", "weight.1", "bias.0", "bias.1"}

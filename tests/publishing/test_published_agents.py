@@ -26,7 +26,7 @@ from quietq.released.private_network import PrivateNetwork
 from quietq.worlds import walk_reward
 
 RELATION, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
-FIELDS = {"format", "version", "privacy", "kind", "box", "details", "certificate"}
+FIELDS = {"format", "version", "privacy", "box", "labels", "details", "certificate"}
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_takes_nothing_else_along(tmp_path, trained):
     assert set(record) == FIELDS
     details = record["details"]
     training = details.pop("training")
-    assert details == {"form": "mlp", "size": 0, "output": "values", "draws": 1}
+    assert details == {"kind": "network", "form": "mlp", "size": 0, "output": "values", "draws": 1}
     assert training == {"world": "walk", "episode": 50, "steps": None, "settings": agent.method.settings()}
     public = texts["quietq"].replace(training["settings"]["private"], "")  # a hash of what was released
     assert "987654321" not in public

@@ -5,6 +5,7 @@ what was charged before the first draw, whatever it asks (`privacy.transcript`; 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from quietq.mechanisms.mechanism import Mechanism
@@ -16,6 +17,7 @@ from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import LARGEST, SMALLEST
 from quietq.privacy.errors import EngineFailed
 from quietq.privacy.transcript import Query, Transcript
+from quietq.released.publishable import Labelled, Labels
 
 CHARGED = "what was charged stays charged, and nothing was released"
 """What is said of a failure after the charge."""
@@ -28,6 +30,7 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
     What can be refused is refused before that. A query beyond what was charged ends the release without a result.
     """
     transcript = _open(mechanism, feedback, account)
+    labels = _labels(feedback)
     steps = mechanism.run()
     query = next(steps)
     _ask(transcript, query)
@@ -44,7 +47,7 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
             query = steps.send(transcript.answer(query, numbers))
         except StopIteration as last:
             certificate = _certify(transcript, mechanism, feedback)
-            return mechanism.result(last.value, certificate).with_receipt(transcript.receipt)
+            return _labelled(mechanism.result(last.value, certificate), labels).with_receipt(transcript.receipt)
         _ask(transcript, query)
         numbers = None
 
@@ -60,7 +63,8 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
         try:
             query = steps.send(transcript.answer(query, query.numbers(feedback)))
         except StopIteration as last:
-            return mechanism.result(last.value, _certify(transcript, mechanism, feedback))
+            certificate = _certify(transcript, mechanism, feedback)
+            return _labelled(mechanism.result(last.value, certificate), _labels(feedback))
 
 
 def _open(mechanism: Mechanism, feedback: Any, account: Account | None, seed: int | None = None) -> Transcript:
@@ -82,6 +86,15 @@ def _open(mechanism: Mechanism, feedback: Any, account: Account | None, seed: in
         error=mechanism.error,
         simulated=None if seed is None else SeededEntropy(seed),
     )
+
+
+def _labels(feedback: Any) -> Labels:
+    """What coordinates and actions were called when they were declared; names that cannot be printed are refused."""
+    return Labels(*getattr(feedback, "names", ()))
+
+
+def _labelled(released: Any, labels: Labels) -> Any:
+    return replace(released, labels=labels) if isinstance(released, Labelled) else released
 
 
 def _ask(transcript: Transcript, query: Query) -> None:

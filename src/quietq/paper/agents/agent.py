@@ -43,6 +43,7 @@ from quietq.privacy.checks import count, instance, shown
 from quietq.privacy.norms import sensitivity
 from quietq.progress import progress_bar
 from quietq.released.private_network import PrivateNetwork, observed
+from quietq.released.publishable import UNNAMED, Labels
 from quietq.released.release_file import open_release, write_release
 from quietq.worlds import (
     WALK,
@@ -320,7 +321,8 @@ class Agent(Receipted):
             "steps": self._promised if self.method.spends else None,
             "settings": self.method.settings(),
         }
-        return replace(network, draws=self._draws, training=training)
+        named = Labels(actions=self.world.action_names) if isinstance(self.world, World) else UNNAMED
+        return replace(network, draws=self._draws, training=training, labels=named)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what was released, the certificate and the settings, and nothing else, as `quietq.publish` does.
