@@ -1,9 +1,11 @@
 """Whatever is not a release is refused, in one way."""
 
+import contextlib
 import json
 import re
 import subprocess
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -12,9 +14,11 @@ import pytest
 from releases import BUDGET, arrays_of, edit, header_of, make, record_of, rewrite, states
 
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
+from quietq.privacy.norms import vertices
 from quietq.publishing import publish
 from quietq.released import InvalidRelease, load
 from quietq.released.container import MOST_BYTES, pack
+from quietq.released.release_file import open_bytes
 
 FUZZ = Path(__file__).with_name("fuzz.py")
 
@@ -316,3 +320,81 @@ def test_many_runs_or_wide_layers_do_not_fill_memory(tmp_path):
     path.write_bytes(pack(record, many))
     with pytest.raises(InvalidRelease, match="more than 1024 runs"):
         load(path)
+
+
+def slow_files(folder: Path) -> dict[str, bytes]:
+    """Files that were crafted to take long to verify: each kind of thing that a file can have many or large ones of."""
+    path = folder / "release.qq"
+    publish(make("table"), path)
+    record, arrays = record_of(path), arrays_of(path)
+    [query] = record["certificate"]["queries"]
+
+    def text(**changes: object) -> bytes:
+        return pack(json.dumps({**record, **changes}, separators=(",", ":")), arrays)
+
+    def certificate(**changes: object) -> bytes:
+        return text(certificate={**record["certificate"], **changes})
+
+    def product(sides: int) -> bytes:
+        kernel = {"kind": "product", "betas": [1.0] * sides}
+        ball = {"kind": "rkhs-ball", "radius": 0.01, "kernel": kernel, "people": None, "actions": 1}
+        answered = {"norm": kernel, "family": "gaussian", "sensitivity": 0.01, "size": 10.0}
+        return certificate(relation=ball, queries=[answered], domain=[[0.0, 1.0]] * sides)
+
+    many = 49_000
+    found = {f"{many} {item!r}": text(more=[item] * many) for item in (0, 0.1, "", [], {}, {"a": 0})}
+    found |= {f"product of {sides}": product(sides) for sides in (256, 12_000)}
+    found |= {f"header of {item!r}": _header([item] * many) for item in (0, 0.1, "", [], {}, {"a": 0})}
+    found["keys"] = _header({hex(i): 0 for i in range(many)})
+    found["backslashes"] = _header("\\" * 500_000)
+    caller = [{"code": "vouched-by-caller", "values": [f"x{i}"]} for i in range(3_900)]
+    found["assumptions"] = certificate(assumptions=record["certificate"]["assumptions"] + caller)
+    found["queries"] = certificate(queries=[{**query, "size": query["size"] * (100 + i)} for i in range(900)])
+    found["distinct queries"] = certificate(queries=[{**query, "size": 100.0 + i} for i in range(500)])
+    found["domain"] = certificate(domain=[[0.0, 1.0]] * 20_000)
+    found["remarks"] = certificate(remarks=["x"] * 40_000)
+    found["box"] = text(box=[[0.0, 1.0]] * 20_000)
+    found["labels"] = text(labels={"states": [f"x{i}" for i in range(40_000)], "actions": []})
+    publish(make("knots"), path)
+    record, arrays = record_of(path), {"values": np.zeros(9)}
+    for slope in (3.9, 5.0, 8.0):
+        ball = {"kind": "lipschitz-ball", "radius": 0.01, "lipschitz": 0.01 * slope, "actions": 1, "people": None}
+        shape = {"norm": {"kind": "knots", "shape": np.eye(8).tolist()}, "family": "gaussian"}
+        found[f"knots {slope}"] = certificate(relation=ball, queries=[{**shape, "sensitivity": 1.0, "size": 10.0}])
+    publish(make("world"), path)
+    record, arrays = record_of(path), arrays_of(path)
+    for rank in (300, 1_200):  # as many features as a world may have, and more
+        terms = [[[0, i % 12 + 1], [1, i // 12 % 12 + 1], [2, i // 144 + 1]] for i in range(rank)]
+        wide = {"kind": "polynomials", "dimension": 3, "terms": terms}
+        square = np.eye(rank + 1)
+        large = {"weights": np.zeros((rank + 1, 2)), "gram": square, "left": square}
+        changed = {**record, "details": {**record["details"], "feature_map": wide}}
+        found[f"a world of {rank} features"] = pack(json.dumps(changed), {**arrays, **large})
+    return found
+
+
+def _header(value: object) -> bytes:
+    written = json.dumps({"x": value}, separators=(",", ":")).encode()
+    return len(written).to_bytes(8, "little") + written
+
+
+def test_no_file_takes_long_to_verify(tmp_path):
+    """The slowest that can be crafted over an ordinary world, both in processor time: a ratio, in one run."""
+    path = tmp_path / "world.qq"
+    publish(make("world"), path)
+
+    def seconds(data: bytes, runs: int) -> float:
+        taken = []
+        for _ in range(runs):
+            vertices.cache_clear()
+            begin = time.process_time()
+            with contextlib.suppress(InvalidRelease):
+                open_bytes(data)
+            taken.append(time.process_time() - begin)
+        return min(taken)
+
+    usual = seconds(path.read_bytes(), 10)
+    taken = {name: seconds(data, 3) for name, data in slow_files(tmp_path).items()}
+    assert max(taken.values()) < 0.5, taken
+    slow = {name: one / usual for name, one in taken.items() if one > 20 * usual}
+    assert not slow, slow

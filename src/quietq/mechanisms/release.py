@@ -11,10 +11,10 @@ from typing import Any
 from quietq.mechanisms.mechanism import Mechanism
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.own_values import shows_nothing
-from quietq.privacy import InvalidInput
+from quietq.privacy import Code, InvalidInput
 from quietq.privacy.account import Account
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import LARGEST, SMALLEST
+from quietq.privacy.checks import LARGEST, SMALLEST, is_own
 from quietq.privacy.errors import EngineFailed
 from quietq.privacy.transcript import Query, Transcript
 from quietq.released.publishable import Labelled, Labels
@@ -34,7 +34,7 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
     steps = mechanism.run()
     query = next(steps)
     _ask(transcript, query)
-    _certify(transcript, mechanism, feedback)  # in rehearsal: what it refuses costs nothing
+    _certify(transcript, mechanism, feedback, rehearsal=True)  # what it refuses costs nothing
     numbers = None
     if not mechanism.asks_code:
         numbers = or_say("nothing was spent", query.numbers, feedback)
@@ -106,14 +106,18 @@ def _ask(transcript: Transcript, query: Query) -> None:
     transcript.ask(query)
 
 
-def _certify(transcript: Transcript, mechanism: Mechanism, feedback: Any) -> Certificate:
-    """What was promised so far; refused if a query's sensitivity is below what the relation comes to."""
+def _certify(transcript: Transcript, mechanism: Mechanism, feedback: Any, rehearsal: bool = False) -> Certificate:
+    """What was promised so far; refused if a query's sensitivity is below what the relation comes to.
+
+    What the mechanism states may be about all of its queries, of which only the first was asked in rehearsal.
+    """
     error = mechanism.expected_error()
+    own = () if is_own(mechanism) and is_own(feedback) else (Code.OWN_CODE(),)
     of_rewards = mechanism.error_unit == Mechanism.error_unit
     return transcript.certificate(
         f"{mechanism.releases}/{mechanism.name}",
         tuple(zip(mechanism.box.low, mechanism.box.high, strict=True)),
-        (*feedback.assumptions, *mechanism.conditions),
+        (*feedback.assumptions, *(() if rehearsal else mechanism.conditions), *own),
         mechanism.remarks,
         error if of_rewards and SMALLEST <= error <= LARGEST else None,
     )

@@ -22,7 +22,7 @@ from quietq.privacy.norms import AnyNorm, MeanOfPeople
 from quietq.privacy.records import Count, Natural, Real, Record, checked_by
 from quietq.released.private_model import LARGEST, ModelDetails, PrivateModel
 from quietq.released.publishable import Arrays, Details, Json, Labels, Publishable, Stored, require
-from quietq.released.world_model import WorldModel
+from quietq.released.world_model import MOST_FEATURES, WorldModel
 
 _PARTS = ("reward", "ends")
 _FIT = ("weights", "gram", "residual", "left", "right")
@@ -325,6 +325,8 @@ class PrivateWorld(Publishable):
 
     def _check_arrays(self) -> None:
         features, states, moved = 1 + self.feature_map.rank, self.spaces.states, len(self.moved)
+        # before anything is factored, so that no file can ask for matrices of thousands
+        require(features <= 1 + MOST_FEATURES, f"it has more than {MOST_FEATURES} features")
         require(self.feature_map.dimension == self.spaces.dimension, "its features must be of states and actions")
         shapes = {
             "weights": (features, moved),

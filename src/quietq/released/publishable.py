@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Meta
 
 from quietq.feedback.spaces import checked_names
 from quietq.noise import Box
@@ -48,8 +49,8 @@ def _names(name: str, value: Any) -> tuple[str, ...]:
 class Labels(Record, frozen=True, tag=False, tag_field=None):
     """What the coordinates of states and the actions were called when they were declared; empty if nobody said."""
 
-    states: Annotated[tuple[str, ...], checked_by(_names)] = ()
-    actions: Annotated[tuple[str, ...], checked_by(_names)] = ()
+    states: Annotated[tuple[str, ...], checked_by(_names), Meta(max_length=5_000)] = ()
+    actions: Annotated[tuple[str, ...], checked_by(_names), Meta(max_length=5_000)] = ()
 
 
 UNNAMED = Labels()

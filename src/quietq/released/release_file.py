@@ -16,6 +16,7 @@ from jaxtyping import Float, Shaped
 
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput, QuietqError
+from quietq.privacy.certificate import Sides
 from quietq.privacy.checks import shown
 from quietq.privacy.explain import NOT_PRIVATE
 from quietq.privacy.records import Line, Record, read_record
@@ -62,7 +63,7 @@ class Header(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     format: Literal[5] = FORMAT
     version: Line = __version__
     privacy: Privacy
-    box: tuple[tuple[float, float], ...]
+    box: Sides
     labels: Labels
     details: (
         PolicyValueDetails

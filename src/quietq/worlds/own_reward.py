@@ -392,6 +392,8 @@ class OwnReward(gymnasium.Wrapper):
             self.certificate = self._noise.certify(self._transcript)
         self._noise.check_type(coarse)
         self._transcript.charge()
+        if not self._spent:
+            self.certificate = self._noise.certify(self._transcript)  # which says now that it was charged
         self._spent = True
         return self._noise.release(at, value, self._transcript)
 

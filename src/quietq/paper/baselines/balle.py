@@ -435,7 +435,8 @@ class Evaluation:
         else:
             look = partial(Visits.of, checked(trajectories, self.relation), self.cells, self.gamma, self.relation)
         transcript.ask(query)
-        certificate = transcript.certificate(self.method, None, self._conditions(from_sessions), REMARKS)
+        certify = partial(transcript.certificate, self.method, None, self._conditions(from_sessions), REMARKS)
+        certify()  # in rehearsal: what it refuses costs nothing
         visits = None if self.cells.asks_code else or_say("nothing was spent", look)
         transcript.charge()
         visits = or_say(CHARGED, look) if visits is None else visits
@@ -443,7 +444,7 @@ class Evaluation:
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
         weights = np.clip(fit.estimate(visits), -law.most, law.most)
         noised = np.clip(transcript.answer(query, weights, bound), -law.most, law.most)
-        released = ReleasedValue(noised, self.cells, self._arrays[0], certificate)
+        released = ReleasedValue(noised, self.cells, self._arrays[0], certify())
         return released.with_receipt(transcript.receipt)
 
     def _conditions(self, from_sessions: bool) -> tuple[Assumption, ...]:
