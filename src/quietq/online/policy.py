@@ -263,6 +263,7 @@ class PrivateBandit(Policy):
         for caution in self._cautions():  # before anything is charged
             warnings.warn(caution, stacklevel=3)
         self._transcript.charge()
+        self.certificate = self._certify()  # which says now that it was charged
 
     def _cautions(self) -> list[Warning]:
         sentence = weak_promise(self.budget, self.arrivals, pure=self.is_pure)

@@ -26,7 +26,7 @@ from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import implies
 from quietq.privacy.kernel_norms import Family
-from quietq.privacy.norms import Answers, AnyNorm, ShapedIncrements, SmoothBound, sensitivity
+from quietq.privacy.norms import Answers, AnyNorm, ObservedRewards, ShapedIncrements, SmoothBound, sensitivity
 from quietq.privacy.records import Flag, Line, Positive, Record, checked_by, line, read_record
 from quietq.privacy.relations import (
     AnyRelation,
@@ -244,12 +244,11 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
         for codes in needed:
             somebody = f"A certified promise must state this, or what takes its place: {codes[0].sentence}"
             require(not stated.keys().isdisjoint(codes), somebody)
-        norm = self.queries[0].norm
         facts: dict[Code, object] = {code: getattr(relation, name, None) for code, name in _OF_RELATION.items()}
-        facts |= {
-            code: getattr(norm, "count", None) for code in (Code.REWARDS_NOISED_ONCE, Code.OBSERVED, Code.REWARDS_SEEN)
-        }
         facts |= {Code.MEANS_OF_PEOPLE: len(self.queries)}
+        norm = self.queries[0].norm
+        if isinstance(norm, ObservedRewards):
+            facts |= dict.fromkeys((Code.REWARDS_NOISED_ONCE, Code.OBSERVED, Code.REWARDS_SEEN), norm.count)
         for code, fact in facts.items():
             agrees = code not in stated or stated[code] == (fact,)
             require(agrees, f"The certificate says otherwise than its assumption {code.value!r}: {fact!r}.")

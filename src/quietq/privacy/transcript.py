@@ -111,6 +111,8 @@ class Query(NamedTuple):
 
 
 _PLAIN = (float, int, np.float64)
+_COUNTS_PARTS = frozenset((Code.FIRST_SEEN, Code.REWARDS_NOISED_ONCE, Code.SHOWN_FROM_NOISED, Code.SHOWN_FROM_CONTEXT))
+"""Whoever bounds what parts of a query come to together, as an environment or a bandit does, states one of these."""
 
 
 def _is_own_law(law: Law) -> bool:
@@ -253,7 +255,8 @@ class Transcript:
         # Of each kind the finest noise: steps are powers of two, so what it says of rounding holds for the others.
         finest = {type(query.law): query.law for query in sorted(self.queries, key=lambda one: -one.law.size)}
         drawn = [one for law in finest.values() for one in law.assumptions(self._largest, self._error)]
-        if not all(_is_own_law(query.law) for query in self.queries):
+        counted = not _COUNTS_PARTS.isdisjoint(one.code for one in assumptions)
+        if not all(_is_own_law(query.law) and (counted or not query.in_parts) for query in self.queries):
             drawn.append(Code.OWN_CODE())
         stated = dict.fromkeys([*assumptions, Code.CHOSEN(), *drawn, Code.FAIR(), self._accounted()])
         if not is_vouched_for(self.relation, [one.code for one in stated]):

@@ -24,7 +24,7 @@ MOST_BYTES = 256 * 2**20
 MOST_HEADER_BYTES = 2**20
 LARGEST = 1e100  # numbers beyond it could overflow between knots
 MOST_DEPTH = 12
-MOST_ITEMS, MOST_FIELDS = 50_000, 8_000
+MOST_ITEMS, MOST_FIELDS = 40_000, 8_000
 """Of a header, by its commas and colons: a catalogue has some 16,000 items, and a certificate of many queries 4,000
 fields. So no header takes long to read."""
 _CONTROL = re.compile(r"[\x7f-\x9f]|\\[bfnrt]|\\u00[01]")

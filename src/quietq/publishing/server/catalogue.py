@@ -185,10 +185,12 @@ def _items(function: Publishable) -> list[str] | None:
 
 def _coordinate_names(function: Publishable) -> list[str]:
     """What the coordinates of a state are called: as they were declared, if anybody did."""
+    if _items(function) is not None:
+        return ["item"]
     if function.labels.states:
         return _told("coordinate", function.labels.states)
     if function.box.dimension == 1:
-        return ["state" if _items(function) is None else "item"]
+        return ["state"]
     return [f"coordinate {k}" for k in range(function.box.dimension)]
 
 
