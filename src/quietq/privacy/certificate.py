@@ -128,7 +128,9 @@ class AnsweredQuery(Record, frozen=True, tag=False, tag_field=None):
     """One noisy answer, or all parts of one: what its noise is measured in, and how large it is."""
 
     norm: AnyNorm
+    """What sensitivity and noise are measured in."""
     family: Family
+    """`gaussian`; `pure`, of density exp(-|z|/s) in the norm; or `smooth`, Gaussian of a size that follows the data."""
     sensitivity: Positive
     """The most that neighbours differ by in the norm, errors of rounding included."""
     size: Positive
@@ -172,12 +174,15 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     """
 
     method: Line
+    """How the noise got in, e.g. `reward/path`."""
     standing: Standing
+    """`certified`, `claimed` or `none`."""
     relation: AnyRelation | None = None
     """Which two inputs must look alike."""
     budget: Budget | None = None
     """The (epsilon, delta) that is promised: what all queries together cost at the most."""
     queries: Annotated[tuple[AnsweredQuery, ...], Meta(max_length=MOST_QUERIES)] = ()
+    """The noisy answers that the release is made of, one after the other, all with noise of one family."""
     domain: Annotated[Sides, checked_by(_box)] | None = None
     """The public box of states, a pair (low, high) for each coordinate; slopes and norms are those over this box."""
     expected_error: Positive | None = None
@@ -185,12 +190,16 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     the law of the noise, over the box; for models of rows where people's states lie, with chance in who was asked, for
     rewards as their prior has them, and without what given features cannot represent."""
     assumptions: Annotated[tuple[Assumption, ...], Meta(max_length=MOST_SENTENCES)] = ()
+    """What the promise stands on: each a `code` of a closed list and the `values` of its sentence. Who vouches follows
+    from the code, and no file can change it."""
     remarks: Annotated[tuple[str, ...], checked_by(_lines), Meta(max_length=MOST_SENTENCES)] = ()
     """For the reader: choices made and why, conditions that failed."""
     reproducible: Flag = False
     """A seed or key was given, so that whoever knows it can subtract the noise: not private."""
     version: Line = __version__
+    """Which quietq wrote it."""
     schema: Literal[4] = SCHEMA
+    """In which form."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
