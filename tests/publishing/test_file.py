@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -175,3 +176,12 @@ def test_any_safetensors_reader_opens_it(tmp_path, kind):
     arrays = list(reader.load_file(tmp_path / "reward.qq").values())
     for ours in numbers(private):
         assert any(np.array_equal(ours, theirs) for theirs in arrays)
+
+
+@pytest.mark.parametrize("kind", ["table", "outputs", "plane", "sum"])
+def test_numbers_that_were_not_rounded_with_the_noise_borrow_no_certificate(tmp_path, kind):
+    private: Any = make(kind)
+    raw = dataclasses.replace(private, values=private.values + 1e-9)
+    with pytest.raises(InvalidInput, match="not multiples of the step"):
+        publish(raw, tmp_path / "raw.qq")
+    assert not os.listdir(tmp_path)

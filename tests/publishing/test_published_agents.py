@@ -19,10 +19,12 @@ from quietq import paper
 from quietq.paper.agents import Agent
 from quietq.paper.agents.method import EnvironmentSpaces
 from quietq.paper.agents.reward_learner import ReleasedValues
+from quietq.paper.baselines.value_network import NetworkValueNoise
 from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.released import open_release
 from quietq.released.private_network import PrivateNetwork
+from quietq.released.release_file import write_release
 from quietq.worlds import walk_reward
 
 RELATION, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
@@ -257,3 +259,17 @@ def test_a_network_made_by_hand_is_taken_at_ones_word_and_one_that_was_loaded_is
     )
     for source, trusted in sources:
         assert (Code.COVERED() in ReleasedValues.of(source).certificate.assumptions) is trusted
+
+
+def test_what_a_file_says_of_its_training_turns_no_check_off(tmp_path):
+    """Five runs under the certificate of one, called post-processing by a text that nobody vouches for."""
+    spaces = EnvironmentSpaces(qq.Box.of((0, 1)), 3, 50)
+    certificate = NetworkValueNoise(relation=RELATION, budget=BUDGET).certificate(spaces, 2000)
+    box = spaces.box
+    weights, biases = (np.ones((5, 4, 1)), np.ones((5, 3, 4))), (np.ones((5, 4)), np.ones((5, 3)))
+    training = {"world": "walk", "episode": 50, "steps": None, "settings": {"method": "reward"}}
+    forged = PrivateNetwork("mlp", 0, weights, biases, "values", box, certificate, training=training)
+    with pytest.raises(qq.InvalidInput, match="more runs than its certificate"):
+        write_release(forged, tmp_path / "forged.qq")
+    stated = dataclasses.replace(forged, certificate=certificate.with_assumption(Code.COVERED()))
+    write_release(stated, tmp_path / "stated.qq")  # where somebody is trusted for it

@@ -236,7 +236,7 @@ class MeanRewards(Norm, frozen=True, tag="mean-rewards"):
 
 
 class RewardGradients(Norm, frozen=True, tag="reward-gradients"):
-    """Gradients of several rounds, in units of each one's sensitivity to rewards that differ by `radius`: sqrt(rounds)."""
+    """Gradients of several rounds, in units of each one's sensitivity to a change of `radius`: sqrt(rounds)."""
 
     rounds: Count
     radius: Positive

@@ -1,5 +1,6 @@
 """Released values of policies: what `policy_values` makes."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
@@ -9,7 +10,7 @@ from jaxtyping import Float
 from msgspec import Meta
 
 from quietq.noise import Box
-from quietq.privacy import Certificate
+from quietq.privacy import Certificate, Code
 from quietq.privacy.norms import AnyNorm, MeanReturns, MeanWithinRightAngles
 from quietq.privacy.records import Positive
 from quietq.released.publishable import Details, Json, Publishable, require
@@ -76,7 +77,8 @@ class EvaluatedPolicies(Publishable):
         }
 
     def check(self) -> None:
-        require(len(self.names) == len(set(self.names)), "its policies must have names, each its own")
+        printable = all(name.isprintable() for name in self.names)
+        require(printable and len(self.names) == len(set(self.names)), "its policies must have names, each its own")
         require(self.table.shape == (len(self.names), 3), "each of its policies must have a value and two ends")
         value, low, high = self.table.T
         require((low <= value).all() and (value <= high).all(), "its values must lie in their intervals")
@@ -91,6 +93,13 @@ class EvaluatedPolicies(Publishable):
         require(last == MeanReturns(len(self.names)), "its certificate must be for as many policies")
         means = all(isinstance(one, MeanWithinRightAngles) for one in learnt)
         require(means, "its other noise must be of means")
+        ranges = [one.values for one in certificate.assumptions if one.code is Code.RETURNS_CLIPPED]
+        require(len(ranges) == 1, "its certificate must state the range that returns were held to")
+        low, high = (float(end) for end in ranges[0])
+        inside = (self.table >= low).all() and (self.table <= high).all()
+        require(inside, "its values must lie in the range that returns were held to")
+        noise = certificate.queries[-1].size * (high - low) / 2
+        require(math.isclose(self.noise, noise, rel_tol=1e-9), "its noise must be what its certificate says")
 
     def in_words(self) -> list[str]:
         found = [f"{name} {one.value:.4g} (from {one.low:.4g} to {one.high:.4g})" for name, one in self.values.items()]

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from quietq.noise.box import UNIT, Box
 from quietq.noise.grid_path import look_up
-from quietq.privacy import Certificate
+from quietq.privacy import Certificate, Code
 from quietq.privacy.checks import count
 from quietq.privacy.kernel_norms import AdditiveNorm, ExponentialNorm, Norm, ProductNorm
 from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements, SmoothBound
@@ -79,6 +79,13 @@ class PrivateTable(PrivateFunction):
 
     def check(self) -> None:
         check_outputs(self.values, [self.side] * self.box.dimension)
+
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        """Released values are whole multiples of the step that noise was rounded to, which others are not."""
+        super().check_norms(norms, certificate)
+        steps = [float(one.values[0]) for one in certificate.assumptions if one.code is Code.EXACT_NOISE]
+        rounded = all((np.rint(self.values / step) * step == self.values).all() for step in steps)
+        require(rounded, "its values are not multiples of the step that its certificate says they were rounded to")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -215,7 +215,9 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
         """Whether its own training learned from something released, and noised nothing."""
         name = None if self.training is None else self.training["settings"].get("method")
         own = TRAINED_METHODS.get(name) if isinstance(name, str) else None
-        return own is not None and own.standing == "certified" and own.norm is None
+        # A file may say anything of its training: somebody is trusted for it, and the certificate says so.
+        trusted = Code.COVERED() in self.certificate.assumptions
+        return trusted and own is not None and own.standing == "certified" and own.norm is None
 
     def in_words(self) -> list[str]:
         averaged = "The values of this agent are logarithms of the probabilities with which it would act, averaged."
