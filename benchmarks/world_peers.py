@@ -367,7 +367,8 @@ def write_front_picture(target: Path) -> None:
     axis.set_xticks(range(len(numbers)), [f"{number:,} people" for number in numbers], fontsize=11)
     axis.set_ylim(0, 560)
     axis.set_ylabel("steps balanced, of 500", fontsize=11)
-    axis.set_title("CartPole from logged sessions of random pushes; all sessions of each person are protected", fontsize=11)
+    title = "CartPole from logged sessions of random pushes; all sessions of each person are protected"
+    axis.set_title(title, fontsize=11)
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(ncols=5, loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False, fontsize=9, columnspacing=1)
     save(figure, target)

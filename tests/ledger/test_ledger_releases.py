@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +30,7 @@ from quietq.noise.exact import LazyUniform
 from quietq.noise.exact_gaussian import Chance
 from quietq.paper import Evaluation
 from quietq.privacy import Cost
+from quietq.privacy.account import Once
 
 HASH = "ab" * 32
 
@@ -165,3 +167,17 @@ def test_a_fork_charges_the_same_book(ledger: Ledger):
     with pytest.raises(BudgetExhausted):
         account.charge(Cost.gaussian(0.25), FIFTY)
     assert account.spent_mu == pytest.approx(0.2)
+
+
+def test_a_copy_of_a_ledger_is_another_book(tmp_path: Path):
+    """Or what was released for all of one cap would be released again for all of the other's."""
+    ledger = Ledger.create(tmp_path / "a.db")
+    ledger.open("ratings", BUDGET)
+    shutil.copy(tmp_path / "a.db", tmp_path / "b.db")
+    once = Once("These people's reward")
+    cost = Cost.gaussian(BUDGET.mu)
+    once.spend(ledger.account("ratings"), cost, FIFTY)
+    with pytest.raises(BudgetExhausted, match="charged to another account"):
+        once.spend(Ledger(tmp_path / "b.db").account("ratings"), cost, FIFTY)
+    again = Ledger(tmp_path / "a.db").account("ratings")
+    assert again.book == ledger.account("ratings").book

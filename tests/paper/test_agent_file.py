@@ -1,6 +1,7 @@
 """An agent on disk: it answers the same, and whatever is not one is refused in a sentence."""
 
 import json
+import re
 
 import gymnasium
 import jax
@@ -73,17 +74,17 @@ def load_with(folder, parts, place, changes, runs: int = 1):
 @pytest.mark.parametrize(
     ("place", "name", "value", "words"),
     [
-        (("details",), "draws", -1, "its draws must"),
+        (("details",), "draws", -1, "draws must be a whole number of at least 1"),
         (("details",), "draws", 2, "its draws must"),
         (("details",), "output", "log-probabilities", "gives log-probabilities, which 'none' does not release"),
-        (("details",), "training", [], "its training must be"),
+        (("details",), "training", [], "training: Expected `object | null`, got `array`"),
         (("details", "training"), "world", "antigravity:Fly-v0", "world that is not one of quietq's"),
         (("details", "training"), "world", "navigation", "other observations or actions"),
-        (("details", "training"), "world", 3, "its world must be a name"),
+        (("details", "training"), "world", 3, "world: Expected `str | null`, got `int`"),
         (("details", "training"), "world", None, "give it as `world`"),
-        (("details", "training"), "episode", "x", "its episode must be a whole number"),
-        (("details", "training"), "settings", "x", "its settings must be"),
-        (("details", "training"), "seed", 1, "its training must be"),
+        (("details", "training"), "episode", "x", "episode: Expected `int`, got `str`"),
+        (("details", "training"), "settings", "x", "settings: Expected `object`, got `str`"),
+        (("details", "training"), "seed", 1, "unknown field `seed`"),
         (SETTINGS, "method", ["none"] * 1000, "There is no method called"),
         (SETTINGS, "method", "evaluation", "There is no method called"),
         (SETTINGS, "widths", [0], "widths"),
@@ -91,7 +92,7 @@ def load_with(folder, parts, place, changes, runs: int = 1):
     ],
 )
 def test_a_hostile_record_is_refused_in_a_sentence(tmp_path, parts, place, name, value, words):
-    with pytest.raises(InvalidInput, match=words) as refused:
+    with pytest.raises(InvalidInput, match=re.escape(words)) as refused:
         load_with(tmp_path, parts, place, {name: value})
     assert len(str(refused.value)) < 250
 
@@ -168,12 +169,12 @@ def answered(norm):
         (("certificate",), {"method": "value"}, 1, "is not measured in"),
         (("certificate",), answered({"kind": "mean-rewards", "rounds": 1, "operations": 0}), 1, "is not measured in"),
         (("certificate",), answered({"kind": "rewards", "count": 1, "operations": 0}), 1,
-         "not the one that its method gives"),
-        ((), {"extra": 1}, 1, "must have the fields"),
+         "says otherwise than its assumption 'rewards-seen'"),
+        ((), {"extra": 1}, 1, "unknown field `extra`"),
     ],
 )  # fmt: skip
 def test_parts_that_contradict_each_other_are_refused(tmp_path, certified, place, changes, runs, words):
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(InvalidInput, match=re.escape(words)):
         load_with(tmp_path, certified, place, changes, runs)
 
 

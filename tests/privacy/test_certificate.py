@@ -39,6 +39,8 @@ BALL = people(50, 0, 0.5, 1)
 KERNEL = ExponentialNorm(4.0)
 RADIUS = BALL.rkhs_radius(KERNEL)
 CHOSEN, FAIR = Code.CHOSEN(), Code.FAIR()
+STANDS_ON = (CHOSEN, FAIR, Code.NO_ACCOUNT(), Code.NEIGHBOURS(), Code.OWN_CODE(), Code.INDEPENDENT())
+"""Of whatever relation and noise."""
 
 
 def certified(
@@ -53,7 +55,7 @@ def certified(
 ) -> Certificate:
     """A certified promise, as a transcript would make it."""
     query = AnsweredQuery(norm, family, sensitivity, size)
-    stated = {"domain": ((0.0, 1.0),), "assumptions": (CHOSEN, FAIR), **more}
+    stated = {"domain": ((0.0, 1.0),), "assumptions": STANDS_ON, **more}
     with certifying():
         return Certificate(
             method=method, standing="certified", relation=relation, budget=budget, queries=(query,), **stated
@@ -170,7 +172,7 @@ RKHS = RkhsBall(1.0, Exponential(4.0)).to_dict()  # pyright: ignore[reportArgume
         ([("domain", [[0.0, 1.0], [0.0, 1.0]])], "of 1 coordinate"),
         ([("assumptions", [FAIR.to_dict()])], "chosen without the private data"),
         ([("assumptions", [CHOSEN.to_dict()])], "random bits are fair"),
-        ([("assumptions", [])], "must trust somebody"),
+        ([("assumptions", [])], "must state this, or what takes its place"),
         ([("assumptions.0.enforced", True)], "unknown field"),
         ([("assumptions.0.text", "All is well.")], "unknown field"),
         ([("assumptions.0.code", "all-is-well")], "all-is-well"),
@@ -408,13 +410,14 @@ def test_the_guessers_limit_is_printed_and_follows_from_the_certificates_own_num
 
 def test_a_signers_lines_come_first_and_none_is_lost():
     assumptions = (Code.REWARDS_CLIPPED(0.5), CHOSEN, Code.NUMBERS_BOUNDED(3.0, 1e-12), Code.EXACT_NOISE(0.5), FAIR)
+    assumptions += (Code.NEIGHBOURS(), Code.NO_ACCOUNT())
     remarks = ("Mind the gap.", "Noise 'path' was asked for; expected errors: path 1.")
     certificate = certified(assumptions=assumptions, remarks=remarks, expected_error=0.5)
     text = str(certificate)
     signer, engineer = text.split("\nFor the engineer:\n")
     opens = [line.split()[0] if line[0] != "-" else line.split()[1] for line in signer.splitlines()]
     promised = ["gaussian-process:", "Whoever", "Promised", "States", "Values"]
-    assert opens == [*promised, "trusted:", "trusted:", "enforced:", "note:", "note:"]
+    assert opens == [*promised, *["trusted:"] * 4, "enforced:", "note:", "note:"]
     assert [line.split()[1] for line in engineer.splitlines()] == ["note:", "trusted:", "enforced:"]
     said = [f"{'enforced' if one.enforced else 'trusted'}: {one.text}" for one in assumptions]
     measured = f"note: Sensitivity and noise are measured in {KERNEL}."

@@ -63,14 +63,9 @@ from quietq.ledger import Ledger
 ask(Ledger.create, "postgresql://nobody@localhost/nothing")
 sys.modules["ray"] = types.ModuleType("ray")
 ask(importlib.import_module, "quietq.feedback.ray_engine")
-<<<<<<< HEAD
-from quietq.audit.frozen_release import frozen_people
+from quietq.online import Episodes
 block("polars")
-ask(frozen_people, qq.Budget(0.9, 1e-4))
-=======
-from quietq.paper.agents import Agent, NoNoise
-ask(lambda: Agent("quietq/Walk-v0", NoNoise()).learn(200, log=Path("nothing")))
->>>>>>> tail
+ask(lambda: Episodes(2, qq.Budget(1, 0), named=True))
 """
 
 

@@ -179,3 +179,102 @@ def test_what_an_account_adds_up_is_said() -> None:
         certificate = transcript.certificate("reward/rounds", None)
         assert certificate.assumptions[-1].code is code
         assert Certificate.from_json(certificate.to_json()) == certificate
+
+
+class Understated(float):
+    """A number that is itself in a certificate, and nothing in a product."""
+
+    def __mul__(self, other: float) -> float:
+        return 1e-9 * float(other)
+
+    __rmul__ = __mul__
+
+
+def test_a_number_that_is_not_what_it_seems_is_refused_or_made_plain() -> None:
+    law = Gaussian(Understated(query().law.sigma), Independent(MeanOfPeople(1.0)))
+    assert type(law.deviation) is float
+    assert type(KNorm(Ball(1, Answers()), Understated(0.5)).rate) is float
+    with pytest.raises(InvalidInput, match="sensitivity must be a plain number"):
+        opened(PEOPLE, BUDGET).ask(query()._replace(sensitivity=Understated(0.02)))
+
+    class Odd(Gaussian):
+        @property
+        def size(self) -> float:
+            return Understated(self.deviation)
+
+    with pytest.raises(InvalidInput, match="size must be a plain number"):
+        opened(PEOPLE, BUDGET).ask(query()._replace(law=Odd(1.0, Independent(MeanOfPeople(1.0)))))
+
+
+def test_noise_of_ones_own_is_told() -> None:
+    class Seeded(Gaussian):
+        def add_exactly(self, numbers: np.ndarray) -> np.ndarray:
+            return numbers
+
+    class Silent(Independent):
+        def whiten(self, numbers: np.ndarray, step: float) -> object:
+            return super().whiten(0 * numbers, step)
+
+    Seeded.__module__ = Seeded.__qualname__ = "quietq.mechanisms.laws"  # as it says of itself
+    plain = query()
+    patched = Gaussian(plain.law.sigma, Independent(MeanOfPeople(1.0)))
+    object.__setattr__(patched, "add_exactly", lambda numbers: numbers)
+    own = (
+        Seeded(plain.law.sigma, Independent(MeanOfPeople(1.0))),
+        Gaussian(plain.law.sigma, Silent(MeanOfPeople(1.0))),
+        patched,
+    )
+    for law in own:
+        transcript = opened(PEOPLE, BUDGET)
+        transcript.ask(plain._replace(law=law))
+        assert Code.OWN_CODE() in transcript.certificate("reward/mine", None).assumptions
+    transcript = opened(PEOPLE, BUDGET)
+    transcript.ask(plain)
+    assert Code.OWN_CODE() not in transcript.certificate("reward/mine", None).assumptions
+
+
+def test_parts_that_nobody_of_quietq_bounds_are_told() -> None:
+    transcript = opened(PEOPLE, BUDGET)
+    transcript.answer(query(in_parts=True), np.zeros(3))
+    assert Code.OWN_CODE() in transcript.certificate("reward/mine", None).assumptions
+    bounded = transcript.certificate("reward/mine", None, (Code.SHOWN_FROM_NOISED(),))
+    assert Code.OWN_CODE() not in bounded.assumptions
+
+
+def test_a_certificate_says_whether_anything_was_charged() -> None:
+    account = Accountant(BUDGET)
+    transcript = opened(PEOPLE, BUDGET, account)
+    transcript.ask(query())
+    before = transcript.certificate("reward/mine", None)
+    assert Code.NOT_CHARGED_YET() in before.assumptions
+    assert Code.CHARGED_IN_MEMORY() not in before.assumptions
+    transcript.charge()
+    assert Code.CHARGED_IN_MEMORY() in transcript.certificate("reward/mine", None).assumptions
+
+
+def test_threads_book_no_more_than_the_cap() -> None:
+    transcript = opened(PEOPLE, BUDGET)
+    refused = []
+
+    def ask() -> None:
+        try:
+            transcript.ask(query())
+        except InvalidInput as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(transcript.queries), len(refused)) == (1, 15)
+
+
+def test_nobody_vouches_for_the_relation_unless_it_is_said() -> None:
+    transcript = opened(PEOPLE, BUDGET)
+    transcript.ask(query())
+    assert Code.NEIGHBOURS() in transcript.certificate("reward/mine", None).assumptions
+    vouched = (Code.ONE_OF_DECLARED(100), Code.NAMES())
+    assert Code.NEIGHBOURS() not in transcript.certificate("reward/mine", None, vouched).assumptions
+    with pytest.raises(InvalidInput, match="says otherwise than its assumption 'one-of-declared-people'"):
+        transcript.certificate("reward/mine", None, (Code.ONE_OF_DECLARED(1000), Code.NAMES()))

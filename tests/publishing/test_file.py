@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -49,12 +50,12 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     metadata = header.pop("__metadata__")
     assert set(metadata) == {"quietq", "sha256"}
     record = json.loads(metadata["quietq"])
-    assert set(record) == {"format", "version", "privacy", "kind", "box", "details", "certificate"}
+    assert set(record) == {"format", "version", "privacy", "box", "labels", "details", "certificate"}
     assert set(record["certificate"]) == set(Certificate.__struct_fields__)
     assert set(record["details"]) <= {
-        *("levels", "form", "size", "output", "draws", "training", "activation", "clip"),
+        *("kind", "levels", "form", "size", "output", "draws", "training", "activation", "clip"),
         *("feature_map", "low", "high"),
-        *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "errors", "state_names", "action_names"),
+        *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "errors"),
     }
     allowed = {"values", "weights", "mean", "covariance", "edges", "action_range", "normal", "knots", "offset"}
     allowed |= {"weight.0", "weight.1", "bias.0", "bias.1"}
@@ -175,3 +176,12 @@ def test_any_safetensors_reader_opens_it(tmp_path, kind):
     arrays = list(reader.load_file(tmp_path / "reward.qq").values())
     for ours in numbers(private):
         assert any(np.array_equal(ours, theirs) for theirs in arrays)
+
+
+@pytest.mark.parametrize("kind", ["table", "outputs", "plane", "sum"])
+def test_numbers_that_were_not_rounded_with_the_noise_borrow_no_certificate(tmp_path, kind):
+    private: Any = make(kind)
+    raw = dataclasses.replace(private, values=private.values + 1e-9)
+    with pytest.raises(InvalidInput, match="not multiples of the step"):
+        publish(raw, tmp_path / "raw.qq")
+    assert not os.listdir(tmp_path)

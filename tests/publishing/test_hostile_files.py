@@ -1,8 +1,11 @@
 """Whatever is not a release is refused, in one way."""
 
+import contextlib
 import json
+import re
 import subprocess
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -10,10 +13,14 @@ import numpy as np
 import pytest
 from releases import BUDGET, arrays_of, edit, header_of, make, record_of, rewrite, states
 
+from quietq import people
+from quietq.mechanisms import privatise
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
+from quietq.privacy.norms import vertices
 from quietq.publishing import publish
-from quietq.released import InvalidRelease, load
+from quietq.released import InvalidRelease, PrivateKnots, load
 from quietq.released.container import MOST_BYTES, pack
+from quietq.released.release_file import open_bytes
 
 FUZZ = Path(__file__).with_name("fuzz.py")
 
@@ -187,40 +194,62 @@ def test_arrays_must_fit_what_is_said_of_them(tmp_path):
 def test_what_a_world_says_of_itself_must_fit(tmp_path):
     path = tmp_path / "world.qq"
     publish(make("world"), path)
-    details, whole = record_of(path)["details"], path.read_bytes()
+    record, whole = record_of(path), path.read_bytes()
+    details, labels, errors = record["details"], record["labels"], record["details"]["errors"]
+    printable = "must be 1 to 80 printable letters"
     for change, words in (
-        ({"action_box": 3}, "its action_box must be two lists"),
-        ({"action_box": [[0.0], 1.0]}, "its action_box must be two lists"),
-        ({"action_box": [[0.0], ["x"]], "actions": None}, "its action_box must be two lists of numbers, low and high"),
-        ({"action_box": [[0.0], [1.0]]}, "or else an action_box"),
+        ({"action_box": 3}, "details.action_box: Expected `object | null`, got `int`"),
+        ({"action_box": {"low": [0.0], "high": 1.0}}, "details.action_box.high: Expected `array`, got `float`"),
+        ({"action_box": {"low": [0.0], "high": ["x"]}, "actions": None}, "Expected `float`, got `str`"),
+        ({"action_box": {"low": [1.0], "high": [0.0]}, "actions": None}, "low below high"),
+        ({"action_box": {"low": [0.0], "high": [1.0], "more": 1}, "actions": None}, "every field of its kind"),
+        ({"action_box": {"low": [0.0], "high": [1.0]}}, "or else an action_box"),
         ({"actions": 3}, "There must be 3 different names of actions, not 2"),
-        ({"actions": 3, "action_names": ["a", "b", "c"]}, "its reward must fit its actions"),
-        ({"state_names": "xy"}, "its names must be lists of text"),
-        ({"state_names": []}, "its names must be lists of text"),
-        ({"state_names": ["x", "x"]}, "different names of states"),
-        ({"state_names": ["x", 3]}, "its names must be lists of text"),
-        ({"state_names": ["x", "y\nmore"]}, "its text holds control characters"),
-        ({"state_names": ["x", " "]}, "The name of each state must be 1 to 80 printable letters"),
-        ({"action_names": ["x", "\u202egnp"]}, "The name of each action must be 1 to 80 printable letters"),
-        ({"action_names": ["x", "a" * 81]}, "The name of each action must be 1 to 80 printable letters"),
-        ({"action_names": [["x"], "y"]}, "its names must be lists of text"),
         ({"moved": [1, 0]}, "its moved coordinates"),
-        ({"moved": [0.0]}, "its moved coordinates"),
+        ({"moved": []}, "details.moved: Expected `array` of length >= 1"),
+        ({"moved": [0, 2]}, "its moved coordinates"),
+        ({"moved": [0.5]}, "Expected `int`, got `float`"),
         ({"known": ["end"]}, "its ends must be learned, or else known"),
-        ({"reward": None}, "its reward must be learned or known"),
-        ({"errors": 3}, "its errors must be"),
-        ({"errors": {**details["errors"], "more": 1.0}}, "its errors must be"),
-        ({"errors": {**details["errors"], "reward_noise": -1.0}}, "reward_noise must be at least 0"),
-        ({"errors": {**details["errors"], "reward_kept": "all"}}, "reward_kept must be a finite number"),
-        ({"errors": {**details["errors"], "ends_noise": None}}, "its errors must be stated for ends"),
-        ({"errors": {**details["errors"], "starts_seen": None}}, "its errors must be stated for starts"),
-        ({"rate": "often"}, "rate must be a finite number"),
+        ({"known": ["moon"]}, "Invalid enum value 'moon'"),
+        ({"known": ["start", "start"]}, "its arrays must be"),
+        ({"reward": None}, "its arrays must be"),
+        ({"errors": 3}, "details.errors: Expected `object`, got `int`"),
+        ({"errors": {**errors, "more": 1.0}}, "unknown field `more`"),
+        ({"errors": {**errors, "reward_noise": -1.0}}, "reward_noise must be at least 0"),
+        (
+            {"errors": {**errors, "reward_kept": "all"}},
+            "details.errors.reward_kept: Expected `float | null`, got `str`",
+        ),
+        ({"errors": {**errors, "ends_noise": None}}, "its errors must be stated for all that is learned"),
+        ({"errors": {**errors, "starts_seen": None}}, "its errors must be stated for all that is learned"),
+        ({"rate": "often"}, "details.rate: Expected `float`, got `str`"),
     ):
         path.write_bytes(whole)
         edit(path, details=details | change)
-        with pytest.raises(InvalidRelease, match=words) as refused:
+        with pytest.raises(InvalidRelease, match=re.escape(words)) as refused:
             load(path)
         assert str(refused.value).count("is not a release") == 1
+    for change, words in (
+        ({"actions": ["a", "b", "c"]}, "There must be 2 different names of actions, not 3"),
+        ({"states": "xy"}, "labels.states: Expected `array`, got `str`"),
+        ({"states": ["x"]}, "There must be 2 different names of states, not 1"),
+        ({"states": ["x", "x"]}, "different names of states"),
+        ({"states": ["x", 3]}, "Expected `str`, got `int`"),
+        ({"states": ["x", "y\nmore"]}, "its text holds control characters"),
+        ({"states": ["x", " "]}, f"The name of each state {printable}"),
+        ({"actions": ["x", "\u202egnp"]}, f"The name of each action {printable}"),
+        ({"actions": ["x", "a" * 81]}, f"The name of each action {printable}"),
+        ({"actions": [["x"], "y"]}, "Expected `str`, got `array`"),
+    ):
+        path.write_bytes(whole)
+        edit(path, labels=labels | change)
+        with pytest.raises(InvalidRelease, match=re.escape(words)) as refused:
+            load(path)
+        assert str(refused.value).count("is not a release") == 1
+    path.write_bytes(whole)
+    edit(path, details=details | {"actions": 3}, labels=labels | {"actions": ["a", "b", "c"]})
+    with pytest.raises(InvalidRelease, match="its reward must fit its actions"):
+        load(path)
 
 
 def test_sizes_are_checked_before_reading(tmp_path):
@@ -250,8 +279,8 @@ def test_weights_are_in_no_file(tmp_path):
         edit(path, certificate=one.certificate.to_dict())
         with pytest.raises(InvalidRelease, match="its noise must be that of a PrivateTable"):
             load(path)
-        edit(path, kind="weights", details={"kernel": kernel.norm.to_dict()})
-        with pytest.raises(InvalidRelease, match="its kind must be one of"):
+        edit(path, details={"kind": "weights", "kernel": kernel.norm.to_dict()})
+        with pytest.raises(InvalidRelease, match=re.escape("details.kind: Invalid value 'weights'")):
             load(path)
 
 
@@ -293,3 +322,89 @@ def test_many_runs_or_wide_layers_do_not_fill_memory(tmp_path):
     path.write_bytes(pack(record, many))
     with pytest.raises(InvalidRelease, match="more than 1024 runs"):
         load(path)
+
+
+def slow_files(folder: Path) -> dict[str, bytes]:
+    """Files that were crafted to take long to verify: each kind of thing that a file can have many or large ones of."""
+    path = folder / "release.qq"
+    publish(make("table"), path)
+    record, arrays = record_of(path), arrays_of(path)
+    [query] = record["certificate"]["queries"]
+
+    def text(**changes: object) -> bytes:
+        return pack(json.dumps({**record, **changes}, separators=(",", ":")), arrays)
+
+    def certificate(**changes: object) -> bytes:
+        return text(certificate={**record["certificate"], **changes})
+
+    def product(sides: int) -> bytes:
+        kernel = {"kind": "product", "betas": [1.0] * sides}
+        ball = {"kind": "rkhs-ball", "radius": 0.01, "kernel": kernel, "people": None, "actions": 1}
+        answered = {"norm": kernel, "family": "gaussian", "sensitivity": 0.01, "size": 10.0}
+        return certificate(relation=ball, queries=[answered], domain=[[0.0, 1.0]] * sides)
+
+    many = 39_000
+    found = {f"{many} {item!r}": text(more=[item] * many) for item in (0, 0.1, "", [], {}, {"a": 0})}
+    found |= {f"product of {sides}": product(sides) for sides in (256, 9_000)}
+    found |= {f"header of {item!r}": _header([item] * many) for item in (0, 0.1, "", [], {}, {"a": 0})}
+    found["keys"] = _header({hex(i): 0 for i in range(many)})
+    found["backslashes"] = _header("\\" * 500_000)
+    caller = [{"code": "vouched-by-caller", "values": [f"x{i}"]} for i in range(3_900)]
+    found["assumptions"] = certificate(assumptions=record["certificate"]["assumptions"] + caller)
+    found["queries"] = certificate(queries=[{**query, "size": query["size"] * (100 + i)} for i in range(900)])
+    found["distinct queries"] = certificate(queries=[{**query, "size": 100.0 + i} for i in range(500)])
+    found["domain"] = certificate(domain=[[0.0, 1.0]] * 15_000)
+    found["remarks"] = certificate(remarks=["x"] * 39_000)
+    found["box"] = text(box=[[0.0, 1.0]] * 15_000)
+    found["labels"] = text(labels={"states": [f"x{i}" for i in range(39_000)], "actions": []})
+    publish(make("knots"), path)
+    record, arrays = record_of(path), {"values": np.zeros(9)}
+    for slope in (3.9, 8.0, 16.0 - 1e-11):
+        ball = {"kind": "lipschitz-ball", "radius": 0.01, "lipschitz": 0.01 * slope, "actions": 1, "people": None}
+        shape = {"norm": {"kind": "knots", "shape": np.eye(8).tolist()}, "family": "gaussian"}
+        found[f"knots {slope}"] = certificate(relation=ball, queries=[{**shape, "sensitivity": 1.0, "size": 10.0}])
+    publish(make("world"), path)
+    record, arrays = record_of(path), arrays_of(path)
+    for rank in (300, 1_200):  # as many features as a world may have, and more
+        terms = [[[0, i % 12 + 1], [1, i // 12 % 12 + 1], [2, i // 144 + 1]] for i in range(rank)]
+        wide = {"kind": "polynomials", "dimension": 3, "terms": terms}
+        square = np.eye(rank + 1)
+        large = {"weights": np.zeros((rank + 1, 2)), "gram": square, "left": square}
+        changed = {**record, "details": {**record["details"], "feature_map": wide}}
+        found[f"a world of {rank} features"] = pack(json.dumps(changed), {**arrays, **large})
+    return found
+
+
+def _header(value: object) -> bytes:
+    written = json.dumps({"x": value}, separators=(",", ":")).encode()
+    return len(written).to_bytes(8, "little") + written
+
+
+def test_no_file_takes_long_to_verify(tmp_path):
+    """The slowest that can be crafted over an ordinary release, both in processor time: a ratio, in one run.
+
+    Ordinary is a world, and for knots, of which all vertices are looked at, eight pieces between them.
+    """
+    for kind, private in (("world", make("world")), ("knots", eight_pieces())):
+        publish(private, tmp_path / f"{kind}.qq")
+
+    def seconds(data: bytes, runs: int) -> float:
+        taken = []
+        for _ in range(runs):
+            vertices.cache_clear()
+            begin = time.process_time()
+            with contextlib.suppress(InvalidRelease):
+                open_bytes(data)
+            taken.append(time.process_time() - begin)
+        return min(taken)
+
+    usual = {kind: seconds((tmp_path / f"{kind}.qq").read_bytes(), 10) for kind in ("world", "knots")}
+    taken = {name: seconds(data, 3) for name, data in slow_files(tmp_path).items()}
+    assert max(taken.values()) < 0.5, taken
+    taken.pop("a world of 300 features")  # which quietq makes too
+    ratios = {name: one / usual["knots" if "knots" in name else "world"] for name, one in taken.items()}
+    assert max(ratios.values()) < 20, ratios
+
+
+def eight_pieces() -> PrivateKnots:
+    return privatise(np.sin, BUDGET, noise="knots", pieces=8, relation=people(50, 0, 0.5, 1))

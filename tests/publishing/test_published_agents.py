@@ -17,13 +17,16 @@ from quietq import paper
 from quietq.noise import SeededEntropy
 from quietq.paper.agents import Agent
 from quietq.paper.agents.method import EnvironmentSpaces
+from quietq.paper.baselines.value_network import NetworkValueNoise
+from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.released import open_release
 from quietq.released.private_network import PrivateNetwork
+from quietq.released.release_file import write_release
 from quietq.worlds import walk_reward
 
 RELATION, BUDGET = qq.people(50, low=0, high=0.5, slope=1), qq.Budget(0.9, 1e-4)
-FIELDS = {"format", "version", "privacy", "kind", "box", "details", "certificate"}
+FIELDS = {"format", "version", "privacy", "box", "labels", "details", "certificate"}
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +95,7 @@ def test_takes_nothing_else_along(tmp_path, trained):
     assert set(record) == FIELDS
     details = record["details"]
     training = details.pop("training")
-    assert details == {"form": "mlp", "size": 0, "output": "values", "draws": 1}
+    assert details == {"kind": "network", "form": "mlp", "size": 0, "output": "values", "draws": 1}
     assert training == {"world": "walk", "episode": 50, "steps": None, "settings": agent.method.settings()}
     public = texts["quietq"].replace(training["settings"]["private"], "")  # a hash of what was released
     assert "987654321" not in public
@@ -239,3 +242,17 @@ def test_networks_must_be_what_their_certificate_is_for(tmp_path):
     ):
         with pytest.raises(qq.InvalidInput, match=words):
             publish(wrong, tmp_path / "wrong.qq")
+
+
+def test_what_a_file_says_of_its_training_turns_no_check_off(tmp_path):
+    """Five runs under the certificate of one, called post-processing by a text that nobody vouches for."""
+    spaces = EnvironmentSpaces(qq.Box.of((0, 1)), 3, 50)
+    certificate = NetworkValueNoise(relation=RELATION, budget=BUDGET).certificate(spaces, 2000)
+    box = spaces.box
+    weights, biases = (np.ones((5, 4, 1)), np.ones((5, 3, 4))), (np.ones((5, 4)), np.ones((5, 3)))
+    training = {"world": "walk", "episode": 50, "steps": None, "settings": {"method": "reward"}}
+    forged = PrivateNetwork("mlp", 0, weights, biases, "values", box, certificate, training=training)
+    with pytest.raises(qq.InvalidInput, match="more runs than its certificate"):
+        write_release(forged, tmp_path / "forged.qq")
+    stated = dataclasses.replace(forged, certificate=certificate.with_assumption(Code.COVERED()))
+    write_release(stated, tmp_path / "stated.qq")  # where somebody is trusted for it

@@ -126,7 +126,7 @@ def test_coordinates_items_and_outputs_are_named(kinds):
     assert len(named["cart.qq"][0]) == 8
     assert named["cart.qq"][0][-1] == "next coordinate 3 (0) after <i>right</i>"
     assert listed["cart.qq"]["coordinates"] == [*STATES[:3], "coordinate 3 (0)"]
-    assert listed["five.qq"]["coordinates"] == [f"coordinate {k}" for k in range(5)]
+    assert listed["five.qq"]["coordinates"] == [f"x{k}" for k in range(5)]  # as its columns were declared
     assert (listed["catalogue.qq"]["items"], listed["catalogue.qq"]["coordinates"]) == (list(ITEMS), ["item"])
     kinds_of = {name.removesuffix(".qq"): one["what"] for name, one in listed.items()}
     assert kinds_of == {"cart": "world", "pushed": "world", "driver": "agent", "catalogue": "function",

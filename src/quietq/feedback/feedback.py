@@ -6,6 +6,7 @@ person can move the mean of that (a relation). Reading, grouping all rows of a p
 machine or on Ray, are the same for all.
 """
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -95,6 +96,19 @@ class Feedback(ABC):
     def spaces(self) -> "Spaces | None":
         """Where states, actions and rewards lie, if it gives sessions."""
         return None
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What the coordinates of states and the actions were called when they were declared; public.
+
+        Columns that were found by a prefix have no such names: nobody declared them.
+        """
+        if self.spaces is not None:
+            return self.spaces.state_names, self.spaces.action_names
+        fields = {} if self.schema is None or getattr(self.features, "prefix", "") else self.schema.fields
+        states = [one.column for name, one in fields.items() if re.fullmatch(r"(x|option0_)\d+", name)]
+        actions = getattr(fields.get("action"), "values", ())
+        return tuple(states), actions
 
     @property
     def slope(self) -> float | None:

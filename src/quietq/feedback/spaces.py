@@ -47,7 +47,7 @@ class Spaces:
             raise InvalidInput(f"high must be above low, but high is {self.high!r} and low is {self.low!r}.")
         for name, number in (("state", self.states), ("action", self.actions or self.numbers)):
             given = getattr(self, f"{name}_names") or [f"{name} {i}" for i in range(number)]
-            object.__setattr__(self, f"{name}_names", _names(name, given, number))
+            object.__setattr__(self, f"{name}_names", checked_names(name, given, number))
 
     @property
     def states(self) -> int:
@@ -87,7 +87,7 @@ def stacked(columns: Columns, name: str, number: int) -> Float[np.ndarray, "rows
     return np.stack([columns[f"{name}{i}"] for i in range(number)], axis=-1).astype(np.float64)
 
 
-def _names(what: str, given: Sequence[str], number: int) -> tuple[str, ...]:
+def checked_names(what: str, given: Sequence[str], number: int) -> tuple[str, ...]:
     """So many names, each of a few printable letters, and no two alike: nothing else that a file says may be shown."""
     for name in given:
         if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and name.strip()):

@@ -100,6 +100,14 @@ class Database:
             return str(self._file)
         return self._url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
 
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Which file it is, by device and number, so that a copy is another; None where there is a server."""
+        if self._file is None:
+            return None
+        found = self._file.stat()
+        return found.st_dev, found.st_ino
+
     @contextmanager
     def alone(self) -> Iterator["Session"]:
         """A transaction in which nobody else writes: what is added is there for good when it ends, or not at all.

@@ -164,6 +164,11 @@ class Ledger:
         verify(entries, head)
         return entries, balances(entries)
 
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Which file it is in; None where there is a server."""
+        return self._database.place
+
     def __repr__(self) -> str:
         return f"Ledger({str(self._database)!r})"
 
@@ -183,7 +188,8 @@ class SourceAccount(Account):
 
     @property
     def book(self) -> object:
-        return self.ledger.history()[0].hash, self.source  # which no two ledgers share, wherever they are
+        """Its first entry, which no two ledgers share unless one is a copy of the other, and for a file which one."""
+        return self.ledger.history()[0].hash, self.source, self.ledger.place
 
     def charge(self, cost: Cost, relation: Relation | None = None) -> Receipt:
         return self.receipt(self.ledger.reserve(self.source, cost, relation, self.method))

@@ -27,6 +27,7 @@ from quietq.noise.rounding import (
 )
 from quietq.noise.whitening import Whitened, as_they_are
 from quietq.privacy import Assumption, Cost
+from quietq.privacy.checks import positive
 from quietq.privacy.norms import AnyNorm
 from quietq.privacy.transcript import Law
 
@@ -116,6 +117,9 @@ class Gaussian(KnownLaw):
     deviation: float
     shape: Shape
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "deviation", positive("deviation", self.deviation))  # a plain float, and no subclass
+
     @property
     def norm(self) -> AnyNorm:
         return self.shape.norm
@@ -173,6 +177,9 @@ class KNorm(KnownLaw):
     family = "pure"
     body: Body
     rate: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", positive("rate", self.rate))  # a plain float, and no subclass
 
     @property
     def norm(self) -> AnyNorm:

@@ -5,17 +5,19 @@ what was charged before the first draw, whatever it asks (`privacy.transcript`; 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from quietq.mechanisms.mechanism import Mechanism
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.own_values import shows_nothing
-from quietq.privacy import InvalidInput
+from quietq.privacy import Code, InvalidInput
 from quietq.privacy.account import Account
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import LARGEST, SMALLEST
+from quietq.privacy.checks import LARGEST, SMALLEST, is_own
 from quietq.privacy.errors import EngineFailed
 from quietq.privacy.transcript import Query, Transcript
+from quietq.released.publishable import Labelled, Labels
 
 CHARGED = "what was charged stays charged, and nothing was released"
 """What is said of a failure after the charge."""
@@ -28,10 +30,11 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
     What can be refused is refused before that. A query beyond what was charged ends the release without a result.
     """
     transcript = _open(mechanism, feedback, account)
+    labels = _labels(feedback)
     steps = mechanism.run()
     query = next(steps)
     _ask(transcript, query)
-    _certify(transcript, mechanism, feedback)  # in rehearsal: what it refuses costs nothing
+    _certify(transcript, mechanism, feedback, rehearsal=True)  # what it refuses costs nothing
     numbers = None
     if not mechanism.asks_code:
         numbers = or_say("nothing was spent", query.numbers, feedback)
@@ -44,7 +47,7 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
             query = steps.send(transcript.answer(query, numbers))
         except StopIteration as last:
             certificate = _certify(transcript, mechanism, feedback)
-            return mechanism.result(last.value, certificate).with_receipt(transcript.receipt)
+            return _labelled(mechanism.result(last.value, certificate), labels).with_receipt(transcript.receipt)
         _ask(transcript, query)
         numbers = None
 
@@ -60,7 +63,8 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
         try:
             query = steps.send(transcript.answer(query, query.numbers(feedback)))
         except StopIteration as last:
-            return mechanism.result(last.value, _certify(transcript, mechanism, feedback))
+            certificate = _certify(transcript, mechanism, feedback)
+            return _labelled(mechanism.result(last.value, certificate), _labels(feedback))
 
 
 def _open(mechanism: Mechanism, feedback: Any, account: Account | None, seed: int | None = None) -> Transcript:
@@ -84,6 +88,15 @@ def _open(mechanism: Mechanism, feedback: Any, account: Account | None, seed: in
     )
 
 
+def _labels(feedback: Any) -> Labels:
+    """What coordinates and actions were called when they were declared; names that cannot be printed are refused."""
+    return Labels(*getattr(feedback, "names", ()))
+
+
+def _labelled(released: Any, labels: Labels) -> Any:
+    return replace(released, labels=labels) if isinstance(released, Labelled) else released
+
+
 def _ask(transcript: Transcript, query: Query) -> None:
     """Books a mechanism's query, which is a whole one: nothing here bounds what parts of one come to together."""
     if query.in_parts:
@@ -93,14 +106,18 @@ def _ask(transcript: Transcript, query: Query) -> None:
     transcript.ask(query)
 
 
-def _certify(transcript: Transcript, mechanism: Mechanism, feedback: Any) -> Certificate:
-    """What was promised so far; refused if a query's sensitivity is below what the relation comes to."""
+def _certify(transcript: Transcript, mechanism: Mechanism, feedback: Any, rehearsal: bool = False) -> Certificate:
+    """What was promised so far; refused if a query's sensitivity is below what the relation comes to.
+
+    What the mechanism states may be about all of its queries, of which only the first was asked in rehearsal.
+    """
     error = mechanism.expected_error()
+    own = () if is_own(mechanism) and is_own(feedback) else (Code.OWN_CODE(),)
     of_rewards = mechanism.error_unit == Mechanism.error_unit
     return transcript.certificate(
         f"{mechanism.releases}/{mechanism.name}",
         tuple(zip(mechanism.box.low, mechanism.box.high, strict=True)),
-        (*feedback.assumptions, *mechanism.conditions),
+        (*feedback.assumptions, *(() if rehearsal else mechanism.conditions), *own),
         mechanism.remarks,
         error if of_rewards and SMALLEST <= error <= LARGEST else None,
     )

@@ -139,10 +139,14 @@ class PrivateBandit(Checked, ABC):
             simulated=self._streams,
         )
         self._transcript.ask(self._query)
-        self.certificate = self._transcript.certificate(f"bandit/{self.name}", None, self._conditions(), self.remarks)
+        certify = partial(
+            self._transcript.certificate, f"bandit/{self.name}", None, self._conditions(), self.remarks
+        )
+        certify()  # in rehearsal: what it refuses costs nothing
         for caution in self._cautions():  # before anything is charged
             warnings.warn(caution, stacklevel=3)
         self._transcript.charge()
+        self.certificate = certify()
 
     def __setattr__(self, name: str, value: object) -> None:
         if (name in self.__dataclass_fields__ or name in _KEPT) and hasattr(self, "certificate"):

@@ -1,8 +1,8 @@
 """The system of Wang & Hegde (2019), *Privacy-preserving Q-Learning with Functional Noise in Continuous Spaces*, whole.
 
 `README.md` beside this file maps every algorithm, theorem, figure and appendix of the paper to a file, a test and a
-command. Names are imported when they are first used: the theorem and the sampler need no JAX, which agents do. What holds of
-its methods, and why, is in docs/theory.md#rounds-of-rewards and below.
+command. Names are imported when they are first used: the theorem and the sampler need no JAX, which agents do. What
+holds of its methods, and why, is in docs/theory.md#rounds-of-rewards and below.
 """
 
 import importlib

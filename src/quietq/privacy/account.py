@@ -134,6 +134,8 @@ class Accountant(Account):
     def __init__(self, budget: Budget | None, relation: Relation | None = None, *, apart: Budget | None = None) -> None:
         instance("relation", relation, Relation | None, _A_RELATION)
         check_caps(budget, apart)
+        if hasattr(self, "_costs"):
+            raise InvalidInput("This Accountant counts already, and is not begun anew: make another.")
         self._relation, self._process, self._lock = relation, os.getpid(), threading.Lock()
         self._costs: Counter[Cost] = Counter()
         self._spending = Spending(budget, apart, MappingProxyType(self._costs))  # to be read, not written

@@ -21,18 +21,20 @@ LONGEST_TEXT = 500
 class Code(Enum):
     """One assumption: its name in files, its sentence, who vouches for it, and who has to read it.
 
-    In a sentence `{:g}` is a number, `{:d}` a whole number and `{}` a line of text, which only a trusted one has.
+    What is trusted has a question besides, for whoever has to judge it. In a sentence `{:g}` is a number, `{:d}` a
+    whole number and `{}` a line of text, which only a trusted one has.
     """
 
-    def __new__(cls, code: str, vouched: bool, reader: str, sentence: str) -> "Code":
+    def __new__(cls, code: str, vouched: bool, reader: str, sentence: str, question: str = "") -> "Code":
         member = object.__new__(cls)
         member._value_ = code
         return member
 
-    def __init__(self, code: str, vouched: bool, reader: str, sentence: str) -> None:
+    def __init__(self, code: str, vouched: bool, reader: str, sentence: str, question: str = "") -> None:
         self.enforced = vouched
         self.reader = reader
         self.sentence = sentence
+        self.question = question
 
     @property
     def fields(self) -> list[str]:
@@ -49,24 +51,35 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "Box or items, bounds, numbers of people, settings and budget were chosen without the private data.",
+        "When was each of them decided, and from what? Is that written down, with a date?",
     )
     FAIR = (
         "fair-bits",
         TRUSTED,
         SIGNER,
         "The operating system's random bits are fair, independent and known to nobody.",
+        "Did it run on a machine of yours, and not in a snapshot that was started twice?",
     )
     NO_ACCOUNT = (
         "no-account",
         TRUSTED,
         SIGNER,
         "No account was given: other releases of the same data add up.",
+        "Who keeps the list of all releases about these people?",
     )
     OTHER_ACCOUNT = (
         "account-of-the-caller",
         TRUSTED,
         SIGNER,
         "The release was charged to an account of the caller's own kind, which adds up.",
+        "Who wrote that account, and does it count all processes?",
+    )
+    NOT_CHARGED_YET = (
+        "not-charged-yet",
+        TRUSTED,
+        SIGNER,
+        "Nothing was drawn yet, and nothing charged: the account is charged before the first draw.",
+        "Is there a certificate that was made after the draw? Take that one.",
     )
     CHARGED_IN_MEMORY = (
         "charged-in-memory",
@@ -80,12 +93,20 @@ class Code(Enum):
         SIGNER,
         "The release was charged to a source's account in a ledger before the draw.",
     )
+    OWN_CODE = (
+        "own-code",
+        TRUSTED,
+        SIGNER,
+        "The noise, or what was asked of people, is code of the caller's own, which does what is stated here.",
+        "Who wrote that code, and who tested that its noise is what is stated?",
+    )
     NUMBERS_BOUNDED = (
         "numbers-bounded",
         TRUSTED,
         ENGINEER,
         "The numbers that noise was added to stay below {:g} in size whatever the data is, and were computed to within "
         "{:g}, which the noise covers.",
+        "Are they quietq's own numbers? If not, who tested the code that computed them?",
     )
     EXACT_NOISE = (
         "exact-noise",
@@ -101,6 +122,7 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "Each row stands under the name of the person it came from, and nobody appears in the data under two names.",
+        "Where do names come from? Can one person have two, or write rows in another's name?",
     )
     ONE_OF_DECLARED = (
         "one-of-declared-people",
@@ -143,12 +165,14 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "Neighbouring inputs are as the relation says: nothing enforces it here.",
+        "Why can one person not change more, and who checked it?",
     )
     CALLER = (
         "vouched-by-caller",
         TRUSTED,
         SIGNER,
         "The caller makes sure of the relation: {}",
+        "Who checked the code that makes sure of it?",
     )
 
     # Which numbers were looked at.
@@ -213,6 +237,7 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "What was declared as known is public, and not taken from these people: {}.",
+        "Where does it come from?",
     )
     RETURNS_CLIPPED = (
         "returns-clipped",
@@ -225,6 +250,7 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "Policies, probabilities, cells and model look at one state at a time, never fail and keep nothing.",
+        "Who wrote these functions, and who read them?",
     )
     FUNCTIONS_NOT_MADE_OF_DATA = (
         "functions-not-made-of-data",
@@ -232,6 +258,7 @@ class Code(Enum):
         SIGNER,
         "Policies, probabilities, cells and model were not made from these people's data, but for releases of it, "
         "which add up.",
+        "What were they made from?",
     )
     ONE_VOTE = (
         "one-vote",
@@ -244,12 +271,14 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "World, plan and what is wanted were not made from these people's data, but for releases, which add up.",
+        "What were they made from?",
     )
     KNOWN_FUNCTIONS = (
         "known-functions-keep-nothing",
         TRUSTED,
         SIGNER,
         "Functions that were declared as known look at one state at a time, never fail and keep nothing.",
+        "Who wrote these functions, and who read them?",
     )
     CHECKS_COUNTED = (
         "checks-counted",
@@ -265,12 +294,14 @@ class Code(Enum):
         "The policy was trained on rewards from what this certificate covers, and nothing else private was used: no "
         "private observations, ends of episodes, environment, demonstrations or other rewards in training, and no "
         "private scores to choose this policy by.",
+        "What else did the training see? By which number was this run chosen?",
     )
     COVERED = (
         "values-from-release",
         TRUSTED,
         SIGNER,
         "The values were computed from what this certificate covers, and from nothing else private.",
+        "What else were they computed from?",
     )
 
     # Rewards that an environment gives.
@@ -279,12 +310,14 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "The environment's observations, info and ends depend on its reward through the agent's actions only.",
+        "Can an observation, or the end of an episode, tell of the reward?",
     )
     REWARD_OF_STATE = (
         "reward-of-state",
         TRUSTED,
         SIGNER,
         "The reward is a function of the state (here: {}) and changes as the relation says.",
+        "What else does the reward depend on?",
     )
     FIRST_SEEN = (
         "noised-when-first-seen",
@@ -305,6 +338,7 @@ class Code(Enum):
         TRUSTED,
         ENGINEER,
         "Each copy's rewards were float32, or more exact, before they were put in one array.",
+        "Of which type are the copies' rewards?",
     )
 
     # Arrivals.
@@ -320,13 +354,15 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "Nobody gave more than {:d} answers, be it under two names.",
+        "How are returning people recognised?",
     )
-    ONE_NAME = ("no-two-names", TRUSTED, SIGNER, "Nobody came by under two names.")
+    ONE_NAME = ("no-two-names", TRUSTED, SIGNER, "Nobody came by under two names.", "Can one person have two names?")
     ARRIVALS_PUBLIC = (
         "arrivals-public",
         TRUSTED,
         SIGNER,
         "Who comes by when, and which answer is learned when, is the same whatever the data is.",
+        "Do people come back because they were pleased? Then their coming tells of their answer, and you cannot sign.",
     )
     SHOWN_FROM_NOISED = (
         "shown-from-noised",
@@ -347,6 +383,7 @@ class Code(Enum):
         SIGNER,
         "The policy's state and what is measured of its success are kept secret: they are not computed from what this "
         "certificate covers alone.",
+        "Who sees the state, its backups, and numbers such as clicks per arm?",
     )
     FEATURES_SHORTENED = (
         "features-clipped",
@@ -359,6 +396,7 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "The map of features is not one of quietq's: it keeps nothing and is the same whatever the data is.",
+        "Who wrote the map, and who read it?",
     )
     FLIPPED = (
         "flipped-on-device",
@@ -366,6 +404,7 @@ class Code(Enum):
         SIGNER,
         "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and "
         "nothing else of it was sent.",
+        "Who ships that program, and who can change it?",
     )
 
     # The paper's methods.
@@ -442,6 +481,7 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "The value function is L-Lipschitz; nothing enforces it.",
+        "Is anything known of how steep it is?",
     )
     TRAJECTORY_REWARDS_CLIPPED = (
         "trajectory-rewards-clipped",
@@ -484,17 +524,31 @@ class Code(Enum):
         TRUSTED,
         ENGINEER,
         "Weights were computed to within 1e-7 of their bound, and that to twelve digits, which the noise covers.",
+        "Is it an unmodified quietq?",
     )
     CELLS_KEEP_NOTHING = (
         "cells-keep-nothing",
         TRUSTED,
         SIGNER,
         "The rule of the cells looks at one trajectory at a time, never fails and keeps nothing.",
+        "Who wrote the rule, and who read it?",
     )
-    ONE_TRAJECTORY_EACH = ("one-trajectory-each", TRUSTED, SIGNER, "Each person gave one trajectory.")
+    ONE_TRAJECTORY_EACH = (
+        "one-trajectory-each",
+        TRUSTED,
+        SIGNER,
+        "Each person gave one trajectory.",
+        "Can one person have given two?",
+    )
 
 
-ABOUT_ACCOUNTS = (Code.NO_ACCOUNT, Code.OTHER_ACCOUNT, Code.CHARGED_IN_MEMORY, Code.CHARGED_IN_LEDGER)
+ABOUT_ACCOUNTS = (
+    Code.NO_ACCOUNT,
+    Code.OTHER_ACCOUNT,
+    Code.NOT_CHARGED_YET,
+    Code.CHARGED_IN_MEMORY,
+    Code.CHARGED_IN_LEDGER,
+)
 """What a certificate says about other releases of the same data: one of these."""
 
 

@@ -17,17 +17,26 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
-from quietq.privacy.assumptions import Assumption, Code
+from quietq.privacy.assumptions import ABOUT_ACCOUNTS, Assumption, Code
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import real, shown
 from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import implies
 from quietq.privacy.kernel_norms import Family
-from quietq.privacy.norms import Answers, AnyNorm, ShapedIncrements, SmoothBound, sensitivity
+from quietq.privacy.norms import Answers, AnyNorm, ObservedRewards, ShapedIncrements, SmoothBound, sensitivity
 from quietq.privacy.records import Flag, Line, Positive, Record, checked_by, line, read_record
-from quietq.privacy.relations import AnyRelation, Relation
+from quietq.privacy.relations import (
+    AnyRelation,
+    Arrivals,
+    LipschitzBall,
+    OnePerson,
+    Relation,
+    RewardBall,
+    Trajectories,
+)
 from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.version import __version__
 
@@ -35,7 +44,11 @@ if TYPE_CHECKING:
     import dp_accounting
 
 SCHEMA = 4
-MOST_QUERIES = 2_000
+MOST_QUERIES = 500
+MOST_SENTENCES = 100
+"""Assumptions, and remarks."""
+Sides = Annotated[tuple[tuple[float, float], ...], Meta(max_length=5_000)]
+"""A pair (low, high) for each coordinate."""
 Standing = Literal["certified", "claimed", "none"]
 _METHOD = re.compile("[a-z][a-z0-9/-]*")
 _CLOSE = 1e-9
@@ -62,11 +75,62 @@ def certifying() -> Iterator[None]:
         _certifying.reset(before)
 
 
+_ABOUT_NOISE: dict[Family, tuple[tuple[Code, ...], ...]] = {
+    "gaussian": (
+        (Code.NUMBERS_BOUNDED, Code.FLOAT32_COVERED, Code.OWN_CODE),
+        (Code.EXACT_NOISE, Code.WHOLE_NOISE, Code.OWN_CODE),
+    ),
+    "pure": ((Code.NUMBERS_BOUNDED, Code.FLIPPED, Code.OWN_CODE), (Code.EXACT_NOISE, Code.FLIPPED, Code.OWN_CODE)),
+    "smooth": ((Code.WEIGHTS_EXACT, Code.OWN_CODE), (Code.SMOOTH_NOISE, Code.OWN_CODE)),
+}
+"""By the family of the noise, of which codes each certificate has one or the other."""
+_ABOUT_RELATION: dict[type[Relation], tuple[tuple[Code, ...], ...]] = {
+    RewardBall: ((Code.NEIGHBOURS, Code.CALLER, Code.ONE_OF_DECLARED, Code.REWARD_OF_STATE),),
+    OnePerson: ((Code.NAMES, Code.NEIGHBOURS), (Code.ONE_OF_DECLARED, Code.NEIGHBOURS)),
+    Trajectories: (
+        (Code.ONE_TRAJECTORY_EACH, Code.NEIGHBOURS),
+        (Code.TRAJECTORIES_DECLARED, Code.NEIGHBOURS),
+    ),
+    Arrivals: (
+        (Code.VISITS_TRUSTED, Code.VISITS_COUNTED, Code.NEIGHBOURS),
+        (Code.ARRIVALS_PUBLIC, Code.FLIPPED, Code.NEIGHBOURS),
+        (Code.STATE_SECRET, Code.FLIPPED, Code.NEIGHBOURS),
+    ),
+}
+"""By the relation, who vouches that neighbours are as it says."""
+_BRINGS = (
+    (Code.ONE_OF_DECLARED, (Code.NAMES,)),
+    (Code.VISITS_COUNTED, (Code.ONE_NAME,)),
+    (Code.REWARD_OF_STATE, (Code.INDEPENDENT,)),
+)
+"""What an assumption cannot be stated without."""
+_OF_RELATION = {
+    Code.ONE_OF_DECLARED: "people",
+    Code.TRAJECTORY_REWARDS_CLIPPED: "largest_reward",
+    Code.TRAJECTORIES_CUT: "horizon",
+    Code.TRAJECTORIES_DECLARED: "count",
+    Code.VISITS_COUNTED: "visits",
+    Code.VISITS_TRUSTED: "visits",
+}
+"""Numbers that an assumption and the relation both state."""
+
+
+def _kind(relation: Relation) -> type[Relation]:
+    return next(kind for kind in _ABOUT_RELATION if isinstance(relation, kind))
+
+
+def is_vouched_for(relation: Relation, codes: list[Code]) -> bool:
+    """Returns whether these assumptions say who makes sure that neighbours are as the relation says."""
+    return all(set(one) & set(codes) for one in _ABOUT_RELATION[_kind(relation)])
+
+
 class AnsweredQuery(Record, frozen=True, tag=False, tag_field=None):
     """One noisy answer, or all parts of one: what its noise is measured in, and how large it is."""
 
     norm: AnyNorm
+    """What sensitivity and noise are measured in."""
     family: Family
+    """`gaussian`; `pure`, of density exp(-|z|/s) in the norm; or `smooth`, Gaussian of a size that follows the data."""
     sensitivity: Positive
     """The most that neighbours differ by in the norm, errors of rounding included."""
     size: Positive
@@ -110,25 +174,32 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     """
 
     method: Line
+    """How the noise got in, e.g. `reward/path`."""
     standing: Standing
+    """`certified`, `claimed` or `none`."""
     relation: AnyRelation | None = None
     """Which two inputs must look alike."""
     budget: Budget | None = None
     """The (epsilon, delta) that is promised: what all queries together cost at the most."""
-    queries: tuple[AnsweredQuery, ...] = ()
-    domain: Annotated[tuple[tuple[float, float], ...], checked_by(_box)] | None = None
+    queries: Annotated[tuple[AnsweredQuery, ...], Meta(max_length=MOST_QUERIES)] = ()
+    """The noisy answers that the release is made of, one after the other, all with noise of one family."""
+    domain: Annotated[Sides, checked_by(_box)] | None = None
     """The public box of states, a pair (low, high) for each coordinate; slopes and norms are those over this box."""
     expected_error: Positive | None = None
     """How far off the released values must be expected to be: root mean square, apart from a constant. It is public: by
     the law of the noise, over the box; for models of rows where people's states lie, with chance in who was asked, for
     rewards as their prior has them, and without what given features cannot represent."""
-    assumptions: tuple[Assumption, ...] = ()
-    remarks: Annotated[tuple[str, ...], checked_by(_lines)] = ()
+    assumptions: Annotated[tuple[Assumption, ...], Meta(max_length=MOST_SENTENCES)] = ()
+    """What the promise stands on: each a `code` of a closed list and the `values` of its sentence. Who vouches follows
+    from the code, and no file can change it."""
+    remarks: Annotated[tuple[str, ...], checked_by(_lines), Meta(max_length=MOST_SENTENCES)] = ()
     """For the reader: choices made and why, conditions that failed."""
     reproducible: Flag = False
     """A seed or key was given, so that whoever knows it can subtract the noise: not private."""
     version: Line = __version__
+    """Which quietq wrote it."""
     schema: Literal[4] = SCHEMA
+    """In which form."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,11 +227,7 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
             known = TRAINED_METHODS.get(part)
             refused = f"The method {part!r} proves nothing, so it can be 'claimed' at most and not 'certified'."
             require(known is None or known.standing == "certified", refused)
-        for code in (Code.CHOSEN, Code.FAIR):
-            somebody = f"A certified promise must trust somebody for this: {code.sentence}"
-            require(any(one.code is code for one in self.assumptions), somebody)
         require(bool(self.queries), "What is certified needs the queries that were answered, with their noise.")
-        require(len(self.queries) <= MOST_QUERIES, f"A certificate has at most {MOST_QUERIES} queries.")
         # so that no file can ask for thousands of sensitivities that take long to compute
         alone = any(isinstance(one.norm, ShapedIncrements | SmoothBound | Answers) for one in self.queries)
         several = "Noise on knots, on answers of arrivals, or that follows the data, is one query alone."
@@ -174,6 +241,31 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
             fits = sides is None or (self.domain is not None and len(self.domain) == sides)
             require(fits, f"domain must be the box that the norm is defined on, of {sides} coordinate(s).")
         self._check_cost(self.budget)
+        self._check_assumptions(self.relation, own is not None)
+
+    def _check_assumptions(self, relation: Relation, in_training: bool) -> None:
+        """Refuses a promise that does not say what it stands on, or that says something else than its parts do."""
+        stated = {one.code: one.values for one in self.assumptions}
+        needed = [(Code.CHOSEN,), (Code.FAIR,), ABOUT_ACCOUNTS, *_ABOUT_NOISE[self.queries[0].family]]
+        needed += _ABOUT_RELATION[_kind(relation)]
+        needed += [then for code, then in _BRINGS if code in stated]
+        needed += [(Code.INDEPENDENT,)] if in_training else []
+        for codes in needed:
+            somebody = f"A certified promise must state this, or what takes its place: {codes[0].sentence}"
+            require(not stated.keys().isdisjoint(codes), somebody)
+        facts: dict[Code, object] = {code: getattr(relation, name, None) for code, name in _OF_RELATION.items()}
+        facts |= {Code.MEANS_OF_PEOPLE: len(self.queries)}
+        norm = self.queries[0].norm
+        if isinstance(norm, ObservedRewards):
+            facts |= dict.fromkeys((Code.REWARDS_NOISED_ONCE, Code.OBSERVED, Code.REWARDS_SEEN), norm.count)
+        for code, fact in facts.items():
+            agrees = code not in stated or stated[code] == (fact,)
+            require(agrees, f"The certificate says otherwise than its assumption {code.value!r}: {fact!r}.")
+        if Code.RATINGS_CLIPPED in stated and isinstance(relation, LipschitzBall) and relation.people is not None:
+            low, high, slope = (float(number) for number in stated[Code.RATINGS_CLIPPED])
+            moved = math.isclose(relation.radius * relation.people, high - low, rel_tol=_CLOSE)
+            bent = math.isclose(relation.lipschitz * relation.people, 2 * slope, rel_tol=_CLOSE)
+            require(moved and bent, "The relation is not that of people's ratings within the range and slope stated.")
 
     def _check_cost(self, budget: Budget) -> None:
         """Composition: squared mus add for Gaussian noise, epsilons for pure noise."""

@@ -5,6 +5,7 @@ Numbers are kept between 1e-100 and 1e100 in size, so that nothing computed from
 
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -141,6 +142,13 @@ def numbers(name: str, value: object) -> Float[np.ndarray, "..."]:
             if array.dtype.kind not in "OSUcmM":  # objects, text, complex numbers, dates
                 return array.astype(np.float64)
     raise InvalidInput(f"{name} must be real numbers in a regular array, not text, gaps or other things.")
+
+
+def is_own(thing: object) -> bool:
+    """Whether it is of one of quietq's own classes, by identity: a class can say of itself that it is of any module."""
+    kind = type(thing)
+    module = sys.modules.get(kind.__module__) if kind.__module__.startswith("quietq.") else None
+    return getattr(module, kind.__qualname__, None) is kind
 
 
 def ask_code(what: str, function: Callable[..., Any], *given: Any, where: str = "an array of states") -> Any:

@@ -18,11 +18,29 @@ MODELS_OF_ROWS = ("rounds",)
 """Mechanisms that know a reward where people's states lie. Other noise is alike in all of the box."""
 
 
+PROMISED = (
+    "Any output is at most e^epsilon times as likely, plus delta, as it would have been with any one person's data "
+    "changed. mu says the same as one exact number; without it there is pure noise, or no exact number. Is delta well "
+    "below 1/people?"
+)
+GUESSED = (
+    "What that means for one person at the worst. Judge by this line, not by epsilon alone. What would a right guess "
+    "cost the person?"
+)
+ALIKE = "Who is protected, and against what. Are these the people, with all that they gave?"
+PLACES = "The public box. Are these limits known from the task? 15.37 to 24.81 sounds like somebody's data."
+OFF = "How good it is, not how private. It comes from public things alone, so it may be published."
+MEASURED = "Whenever the certificate is made or read, noise and promise are held against each other in this."
+"""What the lines of a promise mean, for whoever signs it."""
+
+
 class Sentence(NamedTuple):
     """One sentence about a certificate."""
 
     mark: Mark
     text: str
+    ask: str = ""
+    """What it means, or what whoever signs should ask."""
 
     def __str__(self) -> str:
         if self.mark == "promise":
@@ -37,12 +55,12 @@ def explain(certificate: Certificate, audience: Audience) -> list[Sentence]:
         return [*_warning(certificate), *(Sentence("promise", text) for text in lines)]
     stands_on = sorted(certificate.assumptions, key=lambda one: one.enforced)  # what is trusted comes first
     lines = [
-        Sentence("enforced" if one.enforced else "trusted", one.text)
+        Sentence("enforced" if one.enforced else "trusted", one.text, one.code.question)
         for one in stands_on
         if one.code.reader == audience
     ]
     if audience == "engineer":
-        return [*(Sentence("note", text) for text in _measured(certificate)), *lines]
+        return [*(Sentence("note", text, MEASURED) for text in _measured(certificate)), *lines]
     return [*_promise(certificate), *lines, *(Sentence("note", remark) for remark in certificate.remarks)]
 
 
@@ -83,29 +101,31 @@ def _warning(certificate: Certificate) -> list[Sentence]:
 
 def _promise(certificate: Certificate) -> list[Sentence]:
     """The (epsilon, delta), what somebody who guesses can reach, who is protected, and where values are known."""
-    texts: list[str] = []
+    lines: list[Sentence] = []
     budget, relation = certificate.budget, certificate.relation
     if budget is None:
         seeded = " (a seed was given: whoever knows it can subtract the noise)" if certificate.reproducible else ""
-        texts.append(f"{certificate.method}: no privacy is promised{seeded}.")
+        lines.append(Sentence("promise", f"{certificate.method}: no privacy is promised{seeded}."))
     else:
         verb = "is certified" if certificate.standing == "certified" else "is only CLAIMED, not proven,"
         mu = "" if certificate.mu is None else f" (mu = {certificate.mu:.5g})"
         promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private{mu}"
-        texts.append(f"{certificate.method}: {verb} to be {promise}.")
+        lines.append(Sentence("promise", f"{certificate.method}: {verb} to be {promise}.", PROMISED))
     if certificate.standing == "certified" and relation is not None:
-        texts.append(
+        guessed = (
             f"Whoever knows all else and guesses {relation.guessed()} is right in at most "
             f"{of_hundred(guess(certificate))} of 100 cases; by tossing a coin, in 50."
         )
-    lines = [*(Sentence("promise", text) for text in texts), *_warning(certificate)]
+        lines.append(Sentence("promise", guessed, GUESSED))
+    lines += _warning(certificate)
     if relation is not None:
-        lines.append(Sentence("promise", f"Promised to look alike: {relation}."))
+        lines.append(Sentence("promise", f"Promised to look alike: {relation}.", ALIKE))
     if certificate.domain is not None:
         box = " x ".join(f"[{low:.10g}, {high:.10g}]" for low, high in certificate.domain)
-        lines.append(Sentence("promise", f"States lie in {box}."))
+        lines.append(Sentence("promise", f"States lie in {box}.", PLACES))
     if certificate.expected_error is not None:
-        lines.append(Sentence("promise", error_in_words(certificate.method, certificate.expected_error)))
+        error = error_in_words(certificate.method, certificate.expected_error)
+        lines.append(Sentence("promise", error, OFF))
     return lines
 
 

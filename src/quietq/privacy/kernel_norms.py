@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 Family = Literal["gaussian", "pure", "smooth"]
 """Kinds of noise: Gaussian of one standard deviation; of density exp(-|z|/scale); and Gaussian whose size follows the
 data by a smooth bound."""
+MOST_COORDINATES = 256
+"""Of a kernel: no file can ask for thousands."""
 _RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
 
 
 def _several(name: str, value: object) -> tuple[Any, ...]:
-    if isinstance(value, list | tuple) and value:
+    if isinstance(value, list | tuple) and 1 <= len(value) <= MOST_COORDINATES:
         return tuple(value)
-    raise InvalidInput(f"{name} must be a list, one entry for each coordinate, not {shown(value)}.")
+    raise InvalidInput(
+        f"{name} must be a list of 1 to {MOST_COORDINATES}, one for each coordinate, not {shown(value)}."
+    )
 
 
 class Norm(Record, frozen=True):

@@ -94,7 +94,10 @@ def _covariance(name: str, value: object) -> tuple[tuple[float, ...], ...]:
 
 
 class ShapedIncrements(Norm, frozen=True, tag="knots"):
-    """The shape of Gaussian noise on increments between knots (docs/theory.md#shaped-noise)."""
+    """The shape of Gaussian noise on increments between knots: the longest vertex of what a LipschitzBall can do.
+
+    Its theorem is docs/theory.md#shaped-noise.
+    """
 
     shape: Annotated[tuple[tuple[float, ...], ...], checked_by(_covariance)]
 
@@ -119,7 +122,10 @@ class ShapedIncrements(Norm, frozen=True, tag="knots"):
 
 
 class IncrementGauge(Norm, frozen=True, tag="increments"):
-    """The gauge of a body of increments between knots, for pure noise (docs/theory.md#k-norm)."""
+    """The gauge of a body of increments between knots, for pure noise: the largest that a LipschitzBall can do.
+
+    Its theorem is docs/theory.md#k-norm.
+    """
 
     families: ClassVar = ("pure",)
     pieces: Count
@@ -150,7 +156,7 @@ class IncrementGauge(Norm, frozen=True, tag="increments"):
 
 
 class MeanOfPeople(Norm, frozen=True, tag="mean-of-people"):
-    """The length of a mean of people's vectors, each clipped to a bound."""
+    """The length of a mean of people's vectors, each clipped to a bound: for OnePerson 2 bound/people."""
 
     bound: Positive
     diameter: ClassVar[float] = 2.0
@@ -164,7 +170,7 @@ class MeanOfPeople(Norm, frozen=True, tag="mean-of-people"):
 
 
 class MeanWithinRightAngles(MeanOfPeople, frozen=True, tag="mean-within-right-angles"):
-    """The same for vectors of which no two are more than a right angle apart."""
+    """The same for vectors of which no two are more than a right angle apart: sqrt(2) bound/people."""
 
     diameter: ClassVar[float] = math.sqrt(2)
 
@@ -173,7 +179,9 @@ class MeanWithinRightAngles(MeanOfPeople, frozen=True, tag="mean-within-right-an
 
 
 class MeanReturns(Norm, frozen=True, tag="returns"):
-    """The length of mean returns of policies, and of their squares, in units of half the range of each."""
+    """The length of mean returns of policies, and of their squares, in units of half the range of each: for OnePerson
+    2 sqrt(policies)/people.
+    """
 
     policies: Count
 
@@ -200,7 +208,7 @@ def rounding(operations: int, people: int | None) -> float:
 
 
 class ObservedRewards(Norm, frozen=True, tag="rewards"):
-    """The Euclidean norm of so many observed rewards together."""
+    """The Euclidean norm of so many observed rewards together: radius sqrt(count), and what rounding adds."""
 
     count: Count
     operations: Natural
@@ -215,7 +223,7 @@ class ObservedRewards(Norm, frozen=True, tag="rewards"):
 
 
 class MeanRewards(Norm, frozen=True, tag="mean-rewards"):
-    """Mean rewards of several rounds, in units of the root of their number in a round."""
+    """Mean rewards of several rounds, in units of the root of their number in a round: radius sqrt(rounds)."""
 
     rounds: Count
     operations: Natural
@@ -228,7 +236,7 @@ class MeanRewards(Norm, frozen=True, tag="mean-rewards"):
 
 
 class RewardGradients(Norm, frozen=True, tag="reward-gradients"):
-    """Gradients of several rounds, each in units of its own sensitivity to rewards that differ by `radius`."""
+    """Gradients of several rounds, in units of each one's sensitivity to a change of `radius`: sqrt(rounds)."""
 
     rounds: Count
     radius: Positive
@@ -253,7 +261,7 @@ class ClippedGradients(RewardGradients, frozen=True, tag="clipped-gradients"):
 
 
 class KnotValues(Norm, frozen=True, tag="values"):
-    """The Euclidean norm of values at knots, fixed points of discounted averages."""
+    """The Euclidean norm of values at knots, fixed points of discounted averages: radius sqrt(count)/(1 - discount)."""
 
     count: Count
     discount: Probability
@@ -295,7 +303,7 @@ class SmoothBound(Norm, frozen=True, tag="smooth-bound"):
 
 
 class Answers(Norm, frozen=True, tag="answers"):
-    """Units of the range of an answer, summed over all sums that a person is in."""
+    """Units of the range of an answer, summed over all sums that a person is in: for Arrivals as many as visits."""
 
     families: ClassVar = ("gaussian", "pure")
     contexts: ClassVar[bool] = False
@@ -315,7 +323,7 @@ class Answers(Norm, frozen=True, tag="answers"):
 
 
 class Flips(Answers, frozen=True, tag="flips"):
-    """The logarithm of the odds that an answer is passed on as it is."""
+    """The logarithm of the odds that an answer is passed on as it is: for Arrivals as many as visits."""
 
     families: ClassVar = ("pure",)
 
@@ -324,7 +332,7 @@ class Flips(Answers, frozen=True, tag="flips"):
 
 
 class TreeOfAnswers(Answers, frozen=True, tag="tree-of-answers"):
-    """Units of the range of an answer, summed over the levels of a tree."""
+    """Units of the range of an answer, summed over the levels of a tree: visits times levels."""
 
     families: ClassVar = ("pure",)
     levels: Count
@@ -357,7 +365,9 @@ def _fractions(name: str, value: object) -> tuple[float, ...]:
 
 
 class EncodedMoments(Answers, frozen=True, tag="encoded-moments"):
-    """The Frobenius norm of sums of zz' that were encoded by a Toeplitz matrix of a few buffers."""
+    """The Frobenius norm of sums of zz' that were encoded by a Toeplitz matrix of a few buffers: visits times sqrt(2)
+    length^2 times the longest column of that matrix.
+    """
 
     families: ClassVar = ("gaussian",)
     contexts: ClassVar = True

@@ -93,4 +93,5 @@ def read_record(kind: type[Kept] | Any, value: object) -> Kept:
     except (msgspec.ValidationError, RecursionError, OverflowError) as error:
         sentence, _, place = str(error).partition(" - at `$")
         where = place.rstrip("`").lstrip(".")
-    raise InvalidInput(f"{where}: {sentence}." if where else f"{sentence.rstrip('.')}.")
+    said = sentence.rstrip(".")
+    raise InvalidInput(f"{where}: {said}." if where else f"{said}.")

@@ -21,8 +21,8 @@ import numpy as np
 from quietq.privacy.account import Account, Once, Receipt
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.budget import Budget
-from quietq.privacy.certificate import MOST_QUERIES, AnsweredQuery, Certificate, certifying
-from quietq.privacy.checks import numbers as checked_numbers, same_process
+from quietq.privacy.certificate import MOST_QUERIES, AnsweredQuery, Certificate, certifying, is_vouched_for
+from quietq.privacy.checks import is_own, numbers as checked_numbers, same_process
 from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.kernel_norms import Family
@@ -110,6 +110,20 @@ class Query(NamedTuple):
     """Whether its numbers come in parts, each of which is answered once."""
 
 
+_PLAIN = (float, int, np.float64)
+_COUNTS_PARTS = frozenset((Code.FIRST_SEEN, Code.REWARDS_NOISED_ONCE, Code.SHOWN_FROM_NOISED, Code.SHOWN_FROM_CONTEXT))
+"""Whoever bounds what parts of a query come to together, as an environment or a bandit does, states one of these."""
+
+
+def _is_own_law(law: Law) -> bool:
+    """Whether a law, and the shape or body that it is made of, are of quietq's own classes, as they were defined."""
+    return is_own(law) and all(is_own(part) or _is_data(part) for part in vars(law).values())
+
+
+def _is_data(part: object) -> bool:
+    return type(part).__module__ in ("builtins", "numpy") and not callable(part)
+
+
 class Transcript:
     """What was asked about people's data, what it cost, and what it promises. It is not copied."""
 
@@ -160,21 +174,25 @@ class Transcript:
 
     def ask(self, query: Query) -> None:
         """Books a query against the cap, before anything is looked at; refuses one beyond what is charged."""
-        if query.in_parts and any(query is one for one in self.queries):
+        with self._lock:
+            if query.in_parts and any(query is one for one in self.queries):
+                self._asked = query
+                return
+            for name, number in (("sensitivity", query.sensitivity), ("size", query.law.size)):
+                if type(number) not in _PLAIN:  # a subclass could be one number here and another in the draw
+                    raise InvalidInput(f"A query's {name} must be a plain number, not a {type(number).__name__}.")
+            asked = query.law.cost(query.sensitivity)
+            total = asked if self._total is None else Cost.of_all([self._total, asked])
+            if total is None or not total.at_most(self.cost) or len(self.queries) == MOST_QUERIES:
+                raise InvalidInput(
+                    f"A query of {asked} was asked for, and with the {len(self.queries)} before it that is more than "
+                    f"the {self.cost} that is charged: it needs more noise, or fewer queries; nothing was released."
+                )
+            if not query.in_parts:
+                query.law.check_size(self._largest)
+            self._total = total
             self._asked = query
-            return
-        asked = query.law.cost(query.sensitivity)
-        total = asked if self._total is None else Cost.of_all([self._total, asked])
-        if total is None or not total.at_most(self.cost) or len(self.queries) == MOST_QUERIES:
-            raise InvalidInput(
-                f"A query of {asked} was asked for, and with the {len(self.queries)} before it that is more than the "
-                f"{self.cost} that is charged: it needs more noise, or fewer queries; nothing was released."
-            )
-        if not query.in_parts:
-            query.law.check_size(self._largest)
-        self._total = total
-        self._asked = query
-        self.queries.append(query)
+            self.queries.append(query)
 
     def charge(self) -> None:
         """Charges the account for all queries there may be, once; a refusal costs nothing."""
@@ -237,6 +255,12 @@ class Transcript:
         # Of each kind the finest noise: steps are powers of two, so what it says of rounding holds for the others.
         finest = {type(query.law): query.law for query in sorted(self.queries, key=lambda one: -one.law.size)}
         drawn = [one for law in finest.values() for one in law.assumptions(self._largest, self._error)]
+        counted = not _COUNTS_PARTS.isdisjoint(one.code for one in assumptions)
+        if not all(_is_own_law(query.law) and (counted or not query.in_parts) for query in self.queries):
+            drawn.append(Code.OWN_CODE())
+        stated = dict.fromkeys([*assumptions, Code.CHOSEN(), *drawn, Code.FAIR(), self._accounted()])
+        if not is_vouched_for(self.relation, [one.code for one in stated]):
+            stated = {Code.NEIGHBOURS(): None, **stated}
         with certifying():
             return Certificate(
                 method=method,
@@ -246,7 +270,7 @@ class Transcript:
                 queries=queries,
                 domain=box,
                 expected_error=expected_error,
-                assumptions=tuple(dict.fromkeys([*assumptions, Code.CHOSEN(), *drawn, Code.FAIR(), self._accounted()])),
+                assumptions=tuple(stated),
                 remarks=(*remarks, *(pure_at(self.budget) if pure else ())),
             )
 
@@ -254,7 +278,9 @@ class Transcript:
         """What a certificate says about other releases of the same data."""
         if self.account is None:
             return Code.NO_ACCOUNT()
-        if not type(self.account).__module__.startswith("quietq.") or "charge" in vars(self.account):
+        if not self.charged:
+            return Code.NOT_CHARGED_YET()
+        if not is_own(self.account) or "charge" in vars(self.account):
             return Code.OTHER_ACCOUNT()
         return Code.CHARGED_IN_LEDGER() if self.account.persists else Code.CHARGED_IN_MEMORY()
 

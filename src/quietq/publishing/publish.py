@@ -146,6 +146,7 @@ def _policy_of_plan(plan: LinearPolicy, trained_on: object, checks: Sequence[Che
         ends,
         np.stack([low + plan.middle * width, plan.deviation * width]),
         MOST_DEVIATIONS,
+        labels=world.labels,
     )
 
 

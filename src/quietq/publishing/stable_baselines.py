@@ -6,6 +6,7 @@ computes would be lost; and what was read must act as the model does before anyt
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -21,8 +22,9 @@ from torch import nn
 
 from quietq.noise import Box, Domain
 from quietq.privacy import Certificate, Code, InvalidInput, PrivacyWarning
-from quietq.publishing.publish import certificate_of, with_checks
+from quietq.publishing.publish import certificate_of, release_behind, with_checks
 from quietq.released.private_network import LARGEST, LEAK, Activation, PolicyOutput, PrivatePolicy
+from quietq.released.publishable import UNNAMED, Labels, Publishable
 from quietq.worlds.plan_check import CheckedPlan
 
 LARGEST_BOUND = 1e10
@@ -45,9 +47,19 @@ def policy_of(
     policy = PrivatePolicy(
         activation, output, weights, biases, _box(observations, box), certificate, action_range, normal, clip
     )
+    policy = replace(policy, labels=_labels(policy, trained_on))
     _check(policy, model)
     _warn_if_elsewhere(model, own)
     return policy
+
+
+def _labels(policy: PrivatePolicy, trained_on: object) -> Labels:
+    """Names of what it was trained on, where the policy's observations and actions are the same."""
+    source = release_behind(trained_on)
+    if not isinstance(source, Publishable) or source.box != policy.box:
+        return UNNAMED
+    named = source.labels.actions
+    return Labels(source.labels.states, named if len(named) == policy.outputs else ())
 
 
 def _layers(policy: BasePolicy) -> list[nn.Module]:

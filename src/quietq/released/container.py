@@ -24,6 +24,10 @@ MOST_BYTES = 256 * 2**20
 MOST_HEADER_BYTES = 2**20
 LARGEST = 1e100  # numbers beyond it could overflow between knots
 MOST_DEPTH = 12
+MOST_ITEMS, MOST_FIELDS = 40_000, 8_000
+"""Of a header, by its commas and colons: a catalogue has some 16,000 items, and a certificate of many queries 4,000
+fields. So no header takes long to read."""
+_CONTROL = re.compile(r"[\x7f-\x9f]|\\[bfnrt]|\\u00[01]")
 _BEGINNING, _MARK = 200, b"quietq"  # which a release and an exported network have near their beginning
 _TEXTS = {"quietq", "sha256"}
 _SIGNED = _TEXTS | {"signature", "signer"}
@@ -103,31 +107,36 @@ def _bytes(array: np.ndarray) -> bytes:
 
 def parse(data: bytes) -> Json:
     """A JSON object without surprises: no key twice, no NaN, no endless number, no depth, no control characters."""
+    small = data.count(b",") < MOST_ITEMS and data.count(b'":') < MOST_FIELDS
+    require(small, f"its header has more than {MOST_ITEMS} items or {MOST_FIELDS} fields")
     try:
         value = json.loads(
             data.decode(), object_pairs_hook=_once, parse_constant=_number, parse_float=_number, parse_int=_whole
         )
-        json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair
+        written = json.dumps(value, ensure_ascii=False)
+        written.encode()  # fails for half a surrogate pair
     except InvalidRelease:
         raise
     except (ValueError, RecursionError) as error:
         raise InvalidRelease("This is not a release: its header is not JSON.") from error
     require(isinstance(value, dict), "its header is not a JSON object")
     _check_depth(value, MOST_DEPTH)
+    plain = written.replace("\\\\", "")  # what is left of backslashes begins a control character, or a quotation mark
+    require(not _CONTROL.search(plain), "its text holds control characters")
     return value
 
 
-def _check_depth(value: object, depth: int) -> None:
-    require(depth > 0, "its header is nested too deeply")
-    if isinstance(value, str):
-        require(not re.search(r"[\x00-\x1f\x7f-\x9f]", value), "its text holds control characters")
-    for item in [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _check_depth(item, depth - 1)
+def _check_depth(value: Json | list[object], depth: int) -> None:
+    require(depth > 1, "its header is nested too deeply")
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, dict | list):
+            _check_depth(item, depth - 1)
 
 
 def _once(pairs: list[tuple[str, object]]) -> Json:
-    require(len(dict(pairs)) == len(pairs), "a key occurs twice")
-    return dict(pairs)
+    found = dict(pairs)
+    require(len(found) == len(pairs), "a key occurs twice")
+    return found
 
 
 def _number(text: str) -> float:

@@ -1,16 +1,19 @@
 """Released values of policies: what `policy_values` makes."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Meta
 
 from quietq.noise import Box
-from quietq.privacy import Certificate
+from quietq.privacy import Certificate, Code
 from quietq.privacy.norms import AnyNorm, MeanReturns, MeanWithinRightAngles
-from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, require
+from quietq.privacy.records import Positive
+from quietq.released.publishable import Details, Json, Publishable, require
 
 LONGEST = 200
 """letters of a name"""
@@ -24,12 +27,19 @@ class PolicyValue(NamedTuple):
     high: float
 
 
+class PolicyValueDetails(Details, frozen=True, tag="policy-values"):
+    """What a file says of the values of policies."""
+
+    names: Annotated[tuple[Annotated[str, Meta(max_length=LONGEST)], ...], Meta(min_length=1)]
+    confidence: Annotated[float, Meta(gt=0, lt=1)]
+    noise: Positive
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class EvaluatedPolicies(Publishable):
     """Released values of policies, with intervals that hold all at once. Called, it gives them for any state."""
 
-    kind: ClassVar[str] = "policy-values"
-    details: ClassVar = ("names", "confidence", "noise")
+    details: ClassVar = PolicyValueDetails
     arrays: ClassVar = ("table",)
     names: tuple[str, ...]
     table: Float[np.ndarray, "policies 3"]
@@ -66,22 +76,16 @@ class EvaluatedPolicies(Publishable):
             "certificate": self.certificate.to_dict(),
         }
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        details, arrays = super().to_arrays()
-        return details | {"names": list(self.names)}, arrays
+    def check(self) -> None:
+        printable = all(name.isprintable() for name in self.names)
+        require(printable and len(self.names) == len(set(self.names)), "its policies must have names, each its own")
+        require(self.table.shape == (len(self.names), 3), "each of its policies must have a value and two ends")
+        value, low, high = self.table.T
+        require((low <= value).all() and (value <= high).all(), "its values must lie in their intervals")
 
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "EvaluatedPolicies":
-        stored.expect(cls.details, cls.arrays)
-        (names, confidence, noise), table = (stored.details[name] for name in cls.details), stored.arrays["table"]
-        named = isinstance(names, list) and all(isinstance(one, str) and len(one) <= LONGEST for one in names)
-        require(named and 0 < len(names) == len(set(names)), "its policies must have names, each its own")
-        require(table.shape == (len(names), 3), "each of its policies must have a value and two ends")
-        rises = (table[:, 1] <= table[:, 0]).all() and (table[:, 0] <= table[:, 2]).all()
-        require(rises, "its values must lie in their intervals")
-        numbers = type(confidence) is type(noise) is float and 0 < confidence < 1 and noise > 0
-        require(numbers, "its confidence must lie between 0 and 1, and its noise above 0")
-        return cls(tuple(names), table, confidence, noise, stored.box, stored.certificate)
+    def check_labels(self) -> None:
+        """Actions are those that policies choose among, and are not counted anywhere else."""
+        require(len(self.labels.states) in (0, self.box.dimension), "it must have a name for each coordinate, or none")
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         *learnt, last = norms
@@ -89,8 +93,16 @@ class EvaluatedPolicies(Publishable):
         require(last == MeanReturns(len(self.names)), "its certificate must be for as many policies")
         means = all(isinstance(one, MeanWithinRightAngles) for one in learnt)
         require(means, "its other noise must be of means")
+        ranges = [one.values for one in certificate.assumptions if one.code is Code.RETURNS_CLIPPED]
+        require(len(ranges) == 1, "its certificate must state the range that returns were held to")
+        low, high = (float(end) for end in ranges[0])
+        inside = (self.table >= low).all() and (self.table <= high).all()
+        require(inside, "its values must lie in the range that returns were held to")
+        noise = certificate.queries[-1].size * (high - low) / 2
+        require(math.isclose(self.noise, noise, rel_tol=1e-9), "its noise must be what its certificate says")
 
     def in_words(self) -> list[str]:
         found = [f"{name} {one.value:.4g} (from {one.low:.4g} to {one.high:.4g})" for name, one in self.values.items()]
         together = f"The intervals hold all at once, with confidence {self.confidence:g}."
-        return [f"The values are what policies would have been worth: {'; '.join(found)}. {together}"]
+        worth = f"The values are what policies would have been worth: {'; '.join(found)}. {together}"
+        return [worth, *super().in_words()]

@@ -5,24 +5,19 @@ be copied, pickled and shared.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Meta
 
 from quietq.noise.box import UNIT, Box
 from quietq.noise.grid_path import look_up
-from quietq.privacy import Certificate
+from quietq.privacy import Certificate, Code
 from quietq.privacy.checks import count
 from quietq.privacy.kernel_norms import AdditiveNorm, ExponentialNorm, Norm, ProductNorm
 from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements, SmoothBound
-from quietq.released.publishable import (
-    IN_TRAINING,
-    Publishable,
-    Unchecked,
-    check_outputs,
-    require,
-)
+from quietq.released.publishable import IN_TRAINING, Details, Publishable, check_outputs, require
 
 
 class PrivateFunction(Publishable):
@@ -40,13 +35,30 @@ class PrivateFunction(Publishable):
         require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
 
+class TableDetails(Details, frozen=True, tag="table"):
+    """What a file says of a table."""
+
+    levels: Annotated[int, Meta(ge=1, le=26)]
+
+
+class SumDetails(TableDetails, frozen=True, tag="sum"):
+    """What a file says of a sum of tables."""
+
+
+class KnotDetails(Details, frozen=True, tag="knots"):
+    """What a file says of knots: they have nothing but values."""
+
+
+class CellDetails(Details, frozen=True, tag="cells"):
+    """What a file says of cells: they have nothing but edges and values."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateTable(PrivateFunction):
     """Released values on a dyadic grid; a query reads the nearest."""
 
-    kind: ClassVar[str] = "table"
     noise: ClassVar = (ExponentialNorm, ProductNorm)
-    details: ClassVar = ("levels",)
+    details: ClassVar[type[Details]] = TableDetails
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, "..."]
     levels: int
@@ -60,16 +72,27 @@ class PrivateTable(PrivateFunction):
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         return look_up(self.values, self.box, self.levels, states)
 
-    @staticmethod
-    def check(levels: Unchecked, values: np.ndarray, box: Box) -> None:
-        check_outputs(values, [_side(levels)] * box.dimension)
+    @property
+    def side(self) -> int:
+        """The number of grid points on a side."""
+        return 2**self.levels + 1
+
+    def check(self) -> None:
+        check_outputs(self.values, [self.side] * self.box.dimension)
+
+    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        """Released values are whole multiples of the step that noise was rounded to, which others are not."""
+        super().check_norms(norms, certificate)
+        steps = [float(one.values[0]) for one in certificate.assumptions if one.code is Code.EXACT_NOISE]
+        rounded = all((np.rint(self.values / step) * step == self.values).all() for step in steps)
+        require(rounded, "its values are not multiples of the step that its certificate says they were rounded to")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateKnots(PrivateFunction):
     """Released values at equally spaced knots of an interval, straight lines between them."""
 
-    kind: ClassVar[str] = "knots"
+    details: ClassVar = KnotDetails
     noise: ClassVar = (ShapedIncrements, IncrementGauge)
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, " knots"]
@@ -79,9 +102,9 @@ class PrivateKnots(PrivateFunction):
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         return np.asarray(np.interp(self.box.to_unit(states), np.linspace(0, 1, len(self.values)), self.values))
 
-    @staticmethod
-    def check(values: np.ndarray, box: Box) -> None:
-        require(box.dimension == values.ndim == 1 and len(values) > 1, "knots are a list of at least two values")
+    def check(self) -> None:
+        flat = self.box.dimension == self.values.ndim == 1
+        require(flat and len(self.values) > 1, "knots are a list of at least two values")
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """Values at any knots may be fitted to rewards that were noised one by one."""
@@ -96,7 +119,7 @@ class PrivateKnots(PrivateFunction):
 class PrivateSum(PrivateTable):
     """Released functions of one coordinate each, on dyadic grids, summed; `values` has a row for each coordinate."""
 
-    kind: ClassVar[str] = "sum"
+    details: ClassVar = SumDetails
     noise: ClassVar = (AdditiveNorm,)
 
     @property
@@ -110,9 +133,8 @@ class PrivateSum(PrivateTable):
         parts = zip(self.values, coordinates, strict=True)
         return np.asarray(sum(look_up(part, UNIT, self.levels, coordinate) for part, coordinate in parts))
 
-    @staticmethod
-    def check(levels: Unchecked, values: np.ndarray, box: Box) -> None:
-        check_outputs(values, [box.dimension, _side(levels)])
+    def check(self) -> None:
+        check_outputs(self.values, [self.box.dimension, self.side])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +143,7 @@ class PrivateCells(PrivateFunction):
     other.
     """
 
-    kind: ClassVar[str] = "cells"
+    details: ClassVar = CellDetails
     arrays: ClassVar = ("edges", "values")
     edges: Float[np.ndarray, " edges"]
     values: Float[np.ndarray, " cells"]
@@ -132,20 +154,14 @@ class PrivateCells(PrivateFunction):
         self.box.to_unit(states)  # refuses what lies outside
         return np.asarray(self.values[np.searchsorted(self.edges[1:-1], np.asarray(states, float), side="right")])
 
-    @staticmethod
-    def check(edges: np.ndarray, values: np.ndarray, box: Box) -> None:
-        flat = box.dimension == edges.ndim == values.ndim == 1
-        require(flat and len(edges) == len(values) + 1, "there is one value between two edges")
-        rises = (np.diff(edges) > 0).all() and (edges[0], edges[-1]) == (box.low[0], box.high[0])
+    def check(self) -> None:
+        edges, ends = self.edges, (self.box.low[0], self.box.high[0])
+        flat = self.box.dimension == edges.ndim == self.values.ndim == 1
+        require(flat and len(edges) == len(self.values) + 1, "there is one value between two edges")
+        rises = (np.diff(edges) > 0).all() and (edges[0], edges[-1]) == ends
         require(rises, "the edges must rise from one end of the box to the other")
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """Cells may be computed from anything that was released, but not from an agent."""
         alone = all(isinstance(norm, SmoothBound) or not isinstance(norm, IN_TRAINING) for norm in norms)
         require(alone, "its certificate is for an agent, and cells are not one")
-
-
-def _side(levels: Unchecked) -> int:
-    """The number of grid points on a side of a table."""
-    require(type(levels) is int and 1 <= levels <= 26, "levels must be 1 to 26")
-    return 2**levels + 1

@@ -10,11 +10,12 @@ from jaxtyping import Float
 
 from quietq.noise import Box
 from quietq.noise.feature_maps import Categorical, FeatureMap, map_of
-from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import numbers, real
+from quietq.privacy import Certificate
+from quietq.privacy.checks import numbers
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
+from quietq.privacy.records import Real
 from quietq.released.private_function import PrivateFunction
-from quietq.released.publishable import Arrays, Details, InvalidRelease, Stored, require
+from quietq.released.publishable import Details, Json, Stored, require
 
 LARGEST = 1e20
 """No weight of a file may be larger: then no value overflows in float32."""
@@ -36,6 +37,15 @@ def _grid(number: int) -> Float[np.ndarray, " number"]:
     return np.linspace(0.0, 1.0, number)
 
 
+class ModelDetails(Details, frozen=True, tag="model"):
+    """What a file says of a model."""
+
+    feature_map: Json
+    """As `FeatureMap.describe` has it; `map_of` reads it back."""
+    low: Real | None
+    high: Real | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateModel(PrivateFunction):
     """A fitted model: low + (high - low) (1/2 + offset + weights . features), held to [low, high].
@@ -44,8 +54,7 @@ class PrivateModel(PrivateFunction):
     Of a catalogue, states are the items' names, or their places in the public list, from 0 on.
     """
 
-    kind: ClassVar[str] = "model"
-    details: ClassVar = ("feature_map", "low", "high")
+    details: ClassVar = ModelDetails
     arrays: ClassVar = ("offset", "weights", "knots")
     feature_map: FeatureMap
     offset: Float[np.ndarray, " outputs"]
@@ -78,30 +87,26 @@ class PrivateModel(PrivateFunction):
             return fitted
         return xp.minimum(xp.maximum(self.low + (self.high - self.low) * (0.5 + fitted), self.low), self.high)
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        details, arrays = super().to_arrays()
-        return details | {"feature_map": self.feature_map.describe()}, arrays
+    def describe(self) -> ModelDetails:
+        return ModelDetails(self.feature_map.describe(), self.low, self.high)
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateModel":
-        stored.expect(cls.details, cls.arrays)
-        try:
-            feature_map = map_of(stored.details["feature_map"])
-            ends = [stored.details[end] for end in ("low", "high")]
-            low, high = (None if end is None else real("range", end) for end in ends)
-        except InvalidInput as error:
-            raise InvalidRelease(f"This is not a release: {error}") from error
-        (offset, weights, knots), box = (stored.arrays[name] for name in cls.arrays), stored.box
-        require(weights.ndim in (1, 2) and len(weights) == feature_map.rank, "it must have one weight for each feature")
+        stored.expect(cls.arrays)
+        return cls.checked(stored, **stored.arrays, feature_map=map_of(stored.details.feature_map))
+
+    def check(self) -> None:
+        weights, knots, rank, sides = self.weights, self.knots, self.feature_map.rank, self.box.dimension
+        require(weights.ndim in (1, 2) and len(weights) == rank, "it must have one weight for each feature")
         require((np.abs(weights) <= LARGEST).all(), "its weights are too large to compute with")
-        if isinstance(feature_map, Categorical):
-            require((box.low, box.high) == ((0.0,), (feature_map.rank - 1.0,)), "its box must be that of its items")
-        require(offset.shape == (weights.shape[1:] or (1,)), "its offset must be a number for each column of weights")
-        fits = low < high if low is not None and high is not None else low is high
-        require(feature_map.dimension == box.dimension and fits, "its features, box and range must fit")
-        rises = knots.ndim == 2 and len(knots) == box.dimension and knots.shape[1] > 1 and (np.diff(knots) > 0).all()
+        own = self.items is None or self.box == Box((0.0,), (rank - 1.0,))
+        require(own, "its box must be that of its items")
+        require(self.offset.shape == (weights.shape[1:] or (1,)), "its offset must be a number for each column")
+        low, high = self.low, self.high
+        fits = low is high if low is None or high is None else low < high
+        require(self.feature_map.dimension == sides and fits, "its features, box and range must fit")
+        rises = knots.ndim == 2 and len(knots) == sides and knots.shape[1] > 1 and (np.diff(knots) > 0).all()
         require(rises and (knots[:, 0] == 0).all() and (knots[:, -1] == 1).all(), "its knots must rise from 0 to 1")
-        return cls(feature_map, offset, weights, knots, low, high, box, stored.certificate)
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         means = all(isinstance(norm, MeanOfPeople) for norm in norms)

@@ -15,11 +15,12 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import NoneType
-from typing import ClassVar, Literal, get_args
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
+from msgspec import Meta
 from scipy.special import log_softmax
 
 from quietq.noise import Box
@@ -27,9 +28,10 @@ from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import numbers
 from quietq.privacy.norms import AnyNorm, KnotValues
+from quietq.privacy.records import Count, Natural, Record, checked_by, read_record
 from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.released.private_function import PrivateFunction
-from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, Unchecked, require
+from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, require
 
 Form = Literal["mlp", "splines", "grid"]
 Output = Literal["values", "log-probabilities"]
@@ -49,10 +51,14 @@ class LayeredFunction(Publishable):
     """Layer by layer, (outputs, inputs)."""
     biases: tuple[Float[np.ndarray, "*runs _"], ...]
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
+    def to_arrays(self) -> tuple[Json, Arrays]:
         named = [(f"weight.{i}", array) for i, array in enumerate(self.weights)]
         named += [(f"bias.{i}", array) for i, array in enumerate(self.biases)]
         return super().to_arrays()[0], dict(named)
+
+    @property
+    def outputs(self) -> int:
+        return self.weights[-1].shape[-2]
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
         """Some states at a time, so that what they become in a layer fits the processor's cache."""
@@ -93,25 +99,23 @@ class LayeredFunction(Publishable):
 Layers = tuple[np.ndarray, ...]
 
 
-def stored_layers(
-    stored: Stored, details: Sequence[str], axes: int, biased: bool = True, others: Sequence[str] = ()
-) -> tuple[Layers, Layers]:
-    """The weights, of so many axes, and the biases of layers that fit each other.
-
-    The file must have nothing besides these, the details and the other arrays.
-    """
+def stored_layers(stored: Stored, biased: bool = True, others: Sequence[str] = ()) -> tuple[Layers, Layers]:
+    """The weights and the biases of layers; the file must have no arrays besides these and the others."""
     layers = range(sum(name.startswith("weight.") for name in stored.arrays))
     weights, biases = [f"weight.{i}" for i in layers], [f"bias.{i}" for i in layers if biased]
-    stored.expect(details, [*weights, *biases, *others])
+    stored.expect([*weights, *biases, *others])
     require(layers, "it has one layer or more")
-    found, shifts = (tuple(stored.arrays[name] for name in names) for names in (weights, biases))
-    require(all(one.ndim == axes for one in found), f"a layer's weights have {axes} axes")
-    for before, after in itertools.pairwise(found):
+    return tuple(stored.arrays[name] for name in weights), tuple(stored.arrays[name] for name in biases)
+
+
+def check_layers(weights: Layers, biases: Layers, axes: int, inputs: int) -> None:
+    """Refuses layers, whose weights have so many axes, that do not fit each other or what goes in."""
+    require(all(one.ndim == axes for one in weights), f"a layer's weights have {axes} axes")
+    for before, after in itertools.pairwise(weights):
         fits = after.shape[:-2] == before.shape[:-2] and after.shape[-1] == before.shape[-2]
         require(fits, "its layers do not fit each other")
-    shifted = all(bias.shape == weight.shape[:-1] for bias, weight in zip(shifts, found, strict=False))
-    require(shifted, "its layers do not fit each other")
-    return found, shifts
+    shifted = all(bias.shape == weight.shape[:-1] for bias, weight in zip(biases, weights, strict=False))
+    require(shifted and weights[0].shape[-1] == inputs, "its layers do not fit each other")
 
 
 def largest_value(weights: Layers, biases: Layers, size: float, squashed: bool = False) -> float:
@@ -124,6 +128,33 @@ def largest_value(weights: Layers, biases: Layers, size: float, squashed: bool =
     return most
 
 
+class HowTrained(Record, frozen=True, tag=False, tag_field=None):
+    """What is public about how an agent was trained, for `Agent.load`."""
+
+    world: str | None
+    episode: int
+    """The longest episode."""
+    steps: int | None
+    """The steps that a promise of the method's own is for."""
+    settings: Json
+    """The hyper-parameters."""
+
+
+def _training(name: str, value: object) -> object:
+    read_record(HowTrained, value)
+    return value
+
+
+class NetworkDetails(Details, frozen=True, tag="network"):
+    """What a file says of an agent's network."""
+
+    form: Form
+    size: Natural
+    output: Output
+    draws: Count
+    training: Annotated[Json, checked_by(_training)] | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateNetwork(LayeredFunction, PrivateFunction):
     """Released values of all actions: the mean over runs of networks, or of linear weights on public features.
@@ -132,8 +163,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
     has it, by `predict` and `q_values`.
     """
 
-    kind: ClassVar[str] = "network"
-    details: ClassVar = ("form", "size", "output", "draws", "training")
+    details: ClassVar = NetworkDetails
     form: Form
     size: int
     """Knots of splines or grid points, a coordinate; 0 for an mlp."""
@@ -147,30 +177,23 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
     draws: int = 1
     """How many releases the runs are of: more than one are simulated, and not answered for together."""
     training: Json | None = None
-    """What is public about how it was trained, for `Agent.load`: the world's name, the longest episode, the steps that
-    a promise of the method's own is for, and the hyper-parameters."""
+    """`HowTrained` in JSON's types."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        with np.errstate(over="ignore"):  # what gets too large is refused by `largest`
-            layers = [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
-        object.__setattr__(self, "_layers", layers)
+    @cached_property
+    def _layers(self) -> list[np.ndarray]:
+        return [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateNetwork":
-        weights, biases = stored_layers(stored, cls.details, 3, stored.details.get("form") == "mlp")
-        form, size, output, draws, training = (stored.details[name] for name in cls.details)
-        require(form in get_args(Form), "its network is not known here")
-        require(output in get_args(Output), "its network's output is not known here")
-        runs = len(weights[0])
-        require(runs <= MOST_RUNS, f"it has more than {MOST_RUNS} runs")
-        require(type(draws) is int and draws > 0 and runs % draws == 0, "its draws must have the same number of runs")
-        inputs = _number_of_inputs(form, size, len(weights), stored.box.dimension)
-        require(weights[0].shape[-1] == inputs, "its layers do not fit each other")
-        _check_training(training)
-        network = cls(form, size, weights, biases, output, stored.box, stored.certificate, draws, training)
-        require(network.largest() <= LARGEST, "its values could get too large to compute with")
-        return network
+        weights, biases = stored_layers(stored, stored.details.form == "mlp")
+        return cls.checked(stored, weights=weights, biases=biases)
+
+    def check(self) -> None:
+        inputs = _number_of_inputs(self.form, self.size, len(self.weights), self.box.dimension)
+        check_layers(self.weights, self.biases, 3, inputs)
+        require(self.runs <= MOST_RUNS, f"it has more than {MOST_RUNS} runs")
+        require(self.runs % self.draws == 0, "its draws must have the same number of runs")
+        require(self.largest() <= LARGEST, "its values could get too large to compute with")
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """A method that noises as it goes has a certificate of its own name; others post-process what was released."""
@@ -192,12 +215,13 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
         """Whether its own training learned from something released, and noised nothing."""
         name = None if self.training is None else self.training["settings"].get("method")
         own = TRAINED_METHODS.get(name) if isinstance(name, str) else None
-        return own is not None and own.standing == "certified" and own.norm is None
+        # A file may say anything of its training: somebody is trusted for it, and the certificate says so.
+        trusted = Code.COVERED() in self.certificate.assumptions
+        return trusted and own is not None and own.standing == "certified" and own.norm is None
 
     def in_words(self) -> list[str]:
-        if self.output == "values":
-            return []
-        return ["The values of this agent are logarithms of the probabilities with which it would act, averaged."]
+        averaged = "The values of this agent are logarithms of the probabilities with which it would act, averaged."
+        return [*([] if self.output == "values" else [averaged]), *super().in_words()]
 
     @property
     def actions(self) -> int:
@@ -248,7 +272,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
 
     def _runs(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "runs points actions"]:
         """Each training's network. Points are columns, so that a layer is one product and one pass."""
-        layers: list[np.ndarray] = self.__dict__["_layers"]
+        layers = self._layers
         hidden = np.vstack([unit.T, np.ones(len(unit))]).astype(np.float32)
         for layer in layers[:-1]:
             hidden = layer @ hidden
@@ -274,26 +298,16 @@ def _with_bias(
     return np.concatenate([np.concatenate([weight, bias[..., None]], axis=2), one], axis=1).astype(np.float32)
 
 
-def _number_of_inputs(form: str, size: Unchecked, layers: int, dimension: int) -> int:
+def _number_of_inputs(form: str, size: int, layers: int, dimension: int) -> int:
     """Of the first layer; checked before it is computed, because a large power is slow."""
     if form == "mlp":
         require(size == 0, "an mlp's size is 0")
         return dimension
-    require(layers == 1 and type(size) is int and size >= 2, "linear weights are one layer of 2 features or more")
+    require(layers == 1 and size >= 2, "linear weights are one layer of 2 features or more")
     most = 2**26 + 1 if form == "grid" else MOST_FEATURES
     require(size <= most and dimension <= MOST_DIMENSION, f"it has more than {most} features")
     require(size**dimension <= most, f"it has more than {most} features")
     return size**dimension
-
-
-def _check_training(training: Unchecked) -> None:
-    if training is None:
-        return
-    fields = {"world": (str, NoneType), "episode": (int,), "steps": (int, NoneType), "settings": (dict,)}
-    words = {str: "a name", int: "a whole number", dict: "a JSON object", NoneType: "missing"}
-    require(isinstance(training, dict) and set(training) == set(fields), f"its training must be {sorted(fields)}")
-    for name, kinds in fields.items():
-        require(type(training[name]) in kinds, f"its {name} must be {' or '.join(words[kind] for kind in kinds)}")
 
 
 def corners(
@@ -335,6 +349,14 @@ _POLICY_WORDS = {
 }
 
 
+class PolicyDetails(Details, frozen=True, tag="policy"):
+    """What a file says of a policy."""
+
+    activation: Activation
+    output: PolicyOutput
+    clip: Annotated[float, Meta(gt=0, le=LARGEST)] | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivatePolicy(LayeredFunction):
     """A policy that another library trained: ask it by `predict`, as Stable-Baselines3 has it.
@@ -345,9 +367,8 @@ class PrivatePolicy(LayeredFunction):
     explore does not leave.
     """
 
-    kind: ClassVar[str] = "policy"
     own_box: ClassVar[bool] = True
-    details: ClassVar = ("activation", "output", "clip")
+    details: ClassVar = PolicyDetails
     activation: Activation
     """After each layer but the last."""
     output: PolicyOutput
@@ -362,34 +383,29 @@ class PrivatePolicy(LayeredFunction):
     """Mean and deviation that observations are normalised by, before they are held to `clip` in size."""
     clip: float | None = None
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
+    def to_arrays(self) -> tuple[Json, Arrays]:
         details, arrays = super().to_arrays()
         further = {"action_range": self.action_range, "normal": self.normal}
         return details, arrays | {name: array for name, array in further.items() if array is not None}
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivatePolicy":
-        arrays, box = stored.arrays, stored.box
-        further = [name for name in ("action_range", "normal") if name in arrays]
-        weights, biases = stored_layers(stored, cls.details, 2, others=further)
-        activation, output, clip = (stored.details[name] for name in cls.details)
-        require(activation in get_args(Activation), "its activation is not known here")
-        require(output in get_args(PolicyOutput), "its output is not known here")
-        require(weights[0].shape[-1] == box.dimension, "its layers do not fit each other")
-        outputs = len(weights[-1])
-        ends, normal = arrays.get("action_range"), arrays.get("normal")
-        require((ends is None) == (output in _CHOOSES), "it has an action_range if its outputs are an action")
+        further = {name: stored.arrays[name] for name in ("action_range", "normal") if name in stored.arrays}
+        weights, biases = stored_layers(stored, others=list(further))
+        return cls.checked(stored, weights=weights, biases=biases, **further)
+
+    def check(self) -> None:
+        check_layers(self.weights, self.biases, 2, self.box.dimension)
+        ends, normal = self.action_range, self.normal
+        require((ends is None) == (self.output in _CHOOSES), "it has an action_range if its outputs are an action")
         if ends is not None:
-            fits = ends.shape == (2, outputs) and (ends[0] < ends[1]).all()
+            fits = ends.shape == (2, self.outputs) and (ends[0] < ends[1]).all()
             require(fits, "its action_range must have a low below a high for each of the action's numbers")
-        require((normal is None) == (clip is None), "observations are normalised and clipped, or neither")
+        require((normal is None) == (self.clip is None), "observations are normalised and clipped, or neither")
         if normal is not None:
-            fits = normal.shape == (2, box.dimension) and (normal[1] > 0).all()
+            fits = normal.shape == (2, self.box.dimension) and (normal[1] > 0).all()
             require(fits, "each coordinate has one mean, and one deviation above 0")
-            require(type(clip) is float and 0 < clip <= LARGEST, "its clip must be a number above 0")
-        policy = cls(activation, output, weights, biases, box, stored.certificate, ends, normal, clip)
-        require(policy.largest() <= LARGEST, "its values could get too large to compute with")
-        return policy
+        require(self.largest() <= LARGEST, "its values could get too large to compute with")
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         trusted = Code.TRAINED() in certificate.assumptions
@@ -400,15 +416,11 @@ class PrivatePolicy(LayeredFunction):
         whose = (
             f"This policy was trained on a private {what}: the promise, and the box that it names, are the {what}'s."
         )
-        return [whose, _POLICY_WORDS[self.output]]
+        return [whose, _POLICY_WORDS[self.output], *super().in_words()]
 
     @property
     def choices(self) -> int | None:
         return self.outputs if self.output in _CHOOSES else None
-
-    @property
-    def outputs(self) -> int:
-        return len(self.biases[-1])
 
     def _inputs(self, states: object) -> Float[np.ndarray, "... d"]:
         self.box.to_unit(states)  # refuses what lies outside

@@ -6,27 +6,27 @@ makes a Gymnasium environment of it.
 """
 
 import math
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Meta
 
 from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.noise.feature_maps import FeatureMap, Polynomials, map_of
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import not_negative, real
+from quietq.privacy.checks import not_negative
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
-from quietq.released.private_model import LARGEST, PrivateModel
-from quietq.released.publishable import Arrays, Details, InvalidRelease, Json, Publishable, Stored, require
-from quietq.released.world_model import WorldModel
+from quietq.privacy.records import Count, Natural, Real, Record, checked_by
+from quietq.released.private_model import LARGEST, ModelDetails, PrivateModel
+from quietq.released.publishable import Arrays, Details, Json, Labels, Publishable, Stored, require
+from quietq.released.world_model import MOST_FEATURES, WorldModel
 
 _PARTS = ("reward", "ends")
-_MODEL = ("offset", "weights", "knots")
 _FIT = ("weights", "gram", "residual", "left", "right")
 _FIRST = ("first", "spread")
-_NAMES = ("state_names", "action_names")
 
 
 STARTS_UNSEEN = (
@@ -35,43 +35,36 @@ STARTS_UNSEEN = (
 )
 
 
-@dataclass(frozen=True)
-class WorldErrors:
+Size = Annotated[float, checked_by(not_negative)]
+
+
+class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
     """How far off the rewards and the ends of a private world may be; None for what is known, or not there.
 
     Noise is not all of it: where noise is large, fits are shrunk towards a constant, and terms that would not be worth
     their noise are left out. All numbers here are post-processing of noisy answers, or public, so they may leave.
     """
 
-    reward_noise: float | None = None
+    reward_noise: Size | None = None
     """How far noise alone may have moved rewards: root mean square over states, in their own units."""
-    reward_kept: float | None = None
+    reward_kept: Size | None = None
     """Which part of the differences between states and actions shrinkage leaves, by the fit's own account: less than 1
     means that released rewards are flatter than people's. Clipping, and rounds that end early, may take more."""
-    reward_error: float | None = None
+    reward_error: Size | None = None
     """What rewards must be expected to be off by in all, noise, chance, shrinkage and terms left out, if they are as
     smooth as the fit takes them to be: root mean square where people's states lie, in their own units. An estimate, and
     no bound."""
-    ends_noise: float | None = None
+    ends_noise: Size | None = None
     """How far noise alone may have moved the log-odds of an end: root mean square over states."""
-    starts_seen: float | None = None
+    starts_seen: Size | None = None
     """By how many deviations what was seen of first states exceeds what noise alone shows: below 3, no first state of
     anybody may have been seen."""
-
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value is not None:
-                not_negative(one.name, value)
 
     @property
     def starts_unseen(self) -> bool:
         """Whether first states may be noise alone."""
         # Noise alone exceeds three deviations once in some hundred draws.
         return self.starts_seen is not None and self.starts_seen < 3.0
-
-    def to_dict(self) -> Json:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def in_words(self, low: float, high: float) -> list[str]:
         """For whoever has to decide whether to train in the world; nothing of what is known."""
@@ -108,6 +101,23 @@ class Fit(NamedTuple):
     """Noise moves weights by left @ E @ right, with E about independent standard normals."""
 
 
+class WorldDetails(Details, frozen=True, tag="world"):
+    """What a file says of a world; what its coordinates and actions are called stands beside it."""
+
+    feature_map: Json
+    """As `FeatureMap.describe` has it; `map_of` reads it back."""
+    moved: Annotated[tuple[Natural, ...], Meta(min_length=1)]
+    known: tuple[Literal["reward", "end", "start"], ...]
+    actions: Count | None
+    action_box: Box | None
+    low: Real
+    high: Real
+    rate: Real
+    errors: WorldErrors
+    reward: ModelDetails | None
+    ends: ModelDetails | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateWorld(Publishable):
     """A released world: `env()` is its Gymnasium form.
@@ -116,7 +126,7 @@ class PrivateWorld(Publishable):
     middle of the box of actions.
     """
 
-    kind: ClassVar[str] = "world"
+    details: ClassVar = WorldDetails
     spaces: Spaces
     feature_map: FeatureMap
     """Of state and action, besides a constant."""
@@ -145,6 +155,10 @@ class PrivateWorld(Publishable):
     known: tuple[str, ...] = ()
     model: WorldModel = field(default_factory=WorldModel)
     """With the known functions, which a file does not hold."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "labels", Labels(self.spaces.state_names, self.spaces.action_names))
 
     @classmethod
     def of(
@@ -233,102 +247,104 @@ class PrivateWorld(Publishable):
 
     # The way to a file and back.
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        spaces, acting = self.spaces, self.spaces.action_box
-        details: Details = {
-            "feature_map": self.feature_map.describe(),
-            "moved": list(self.moved),
-            "known": list(self.known),
-            "actions": spaces.actions,
-            "low": spaces.low,
-            "high": spaces.high,
-            "rate": self.rate,
-            "errors": self.errors.to_dict(),
-            "action_box": None if acting is None else [list(acting.low), list(acting.high)],
-            **{name: list(getattr(spaces, name)) for name in _NAMES},
-        }
-        arrays = {name: getattr(self, name) for name in _FIT}
-        arrays |= {name: getattr(self, name) for name in _FIRST if getattr(self, name) is not None}
+    def describe(self) -> WorldDetails:
+        spaces = self.spaces
+        return WorldDetails(
+            feature_map=self.feature_map.describe(),
+            moved=self.moved,
+            known=self.known,  # pyright: ignore[reportArgumentType]
+            actions=spaces.actions,
+            action_box=spaces.action_box,
+            low=spaces.low,
+            high=spaces.high,
+            rate=self.rate,
+            errors=self.errors,
+            reward=None if self.reward is None else self.reward.describe(),
+            ends=None if self.ends is None else self.ends.describe(),
+        )
+
+    def to_arrays(self) -> tuple[Json, Arrays]:
+        arrays = {name: getattr(self, name) for name in (*_FIT, *_FIRST) if getattr(self, name) is not None}
         for name in _PARTS:
             part = getattr(self, name)
-            details[name] = None if part is None else part.to_arrays()[0]
             if part is not None:
                 arrays |= {f"{name}.{array}": value for array, value in part.to_arrays()[1].items()}
-        return details, arrays
+        return self.describe().to_dict(), arrays
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateWorld":
-        details, arrays, box = stored.details, stored.arrays, stored.box
-        own = (
-            "feature_map",
-            "moved",
-            "known",
-            "actions",
-            "low",
-            "high",
-            "rate",
-            "errors",
-            "action_box",
-            *_NAMES,
-            *_PARTS,
-        )
-        require(set(details) == set(own), f"its details must be {sorted(own)}")
-        given = details["known"] if isinstance(details["known"], list) else None
-        known = tuple(name for name in ("reward", "end", "start") if name in (given or ()))
-        require(list(known) == given, "what is known must be a list of reward, end and start")
-        sides = details["action_box"]
-        require(sides is None or _is_pair(sides), "its action_box must be two lists of numbers, low and high")
-        names = [details[name] for name in _NAMES]
-        stated, measured = details["errors"], set(WorldErrors().to_dict())
-        require(isinstance(stated, dict) and set(stated) == measured, f"its errors must be {sorted(measured)}")
-        texts = all(isinstance(one, list) and one and all(isinstance(name, str) for name in one) for one in names)
-        require(texts, "its names must be lists of text")
-        try:
-            feature_map, acting = map_of(details["feature_map"]), None if sides is None else Box(*map(tuple, sides))
-            rate = real("rate", details["rate"])
-            errors = WorldErrors(**{name: None if v is None else real(name, v) for name, v in stated.items()})
-            spaces = Spaces(
-                box,
-                details["actions"],
-                acting,
-                details["low"],
-                details["high"],
-                state_names=tuple(names[0]),
-                action_names=tuple(names[1]),
-            )
-        except (InvalidInput, TypeError, ValueError) as error:
-            raise InvalidRelease(f"This is not a release: {error}") from error
-        parts, held = _parts(stored, spaces, known)
-        stored.expect(own, held)
-        for part, stated in (
-            ("reward", errors.reward_noise),
-            ("reward", errors.reward_kept),
-            ("reward", errors.reward_error),
-            ("ends", errors.ends_noise),
-        ):
-            require((parts[part] is None) == (stated is None), f"its errors must be stated for {part} that are learned")
-        require(
-            ("start" in known) == (errors.starts_seen is None), "its errors must be stated for starts that are learned"
-        )
-        fit = {name: arrays[name] for name in _FIT}
-        begin = {name: arrays.get(name) for name in _FIRST}
-        moved = details["moved"]
-        rising = isinstance(moved, list) and all(type(i) is int and 0 <= i < spaces.states for i in moved)
-        require(rising and moved and sorted(set(moved)) == moved, "its moved coordinates must be some of the box's")
-        _check(spaces, feature_map, len(moved), fit, begin)
-        return cls(
+        said, arrays, names = stored.details, stored.arrays, stored.labels
+        acts = {"actions": said.actions, "action_box": said.action_box, "low": said.low, "high": said.high}
+        spaces = Spaces(stored.box, **acts, state_names=names.states, action_names=names.actions)
+        parts = {
+            "reward": _part(stored, "reward", said.reward, spaces.states + spaces.numbers),
+            "ends": _part(stored, "ends", said.ends, spaces.states),
+        }
+        of_parts = {f"{name}.{one}" for name, part in parts.items() if part is not None for one in PrivateModel.arrays}
+        own = (*_FIT, *(() if "start" in said.known else _FIRST))
+        stored.expect({*own, *of_parts})
+        world = cls(
             spaces,
-            feature_map,
-            tuple(moved),
-            **fit,
-            **begin,
+            map_of(said.feature_map),
+            said.moved,
+            **{name: arrays.get(name) for name in (*_FIT, *_FIRST)},  # pyright: ignore[reportArgumentType]
             **parts,
-            rate=rate,
-            errors=errors,
-            box=box,
+            rate=said.rate,
+            errors=said.errors,
+            box=stored.box,
             certificate=stored.certificate,
-            known=known,
+            known=said.known,
         )
+        world.check()
+        return world
+
+    def check(self) -> None:
+        spaces, errors, known = self.spaces, self.errors, self.known
+        require(sorted(set(known), key=("reward", "end", "start").index) == list(known), "what is known is named once")
+        rising = sorted(set(self.moved)) == list(self.moved) and self.moved[-1] < spaces.states
+        require(rising, "its moved coordinates must be some of the box's")
+        for name, part, declared, outputs in (
+            ("reward", self.reward, "reward", spaces.actions or 1),
+            ("ends", self.ends, "end", 1),
+        ):
+            require(part is None or declared not in known, f"its {name} must be learned, or else known")
+            require(part is not None or name == "ends" or declared in known, f"its {name} must be learned or known")
+            fits = part is None or part.weights.shape[1:] == ((outputs,) if outputs > 1 else ())
+            require(fits, f"its {name} must fit its actions")
+        for part, stated in (
+            (self.reward, errors.reward_noise),
+            (self.reward, errors.reward_kept),
+            (self.reward, errors.reward_error),
+            (self.ends, errors.ends_noise),
+            (self.first, errors.starts_seen),
+        ):
+            require(
+                (part is None) == (stated is None), "its errors must be stated for all that is learned, and no more"
+            )
+        self._check_arrays()
+
+    def _check_arrays(self) -> None:
+        features, states, moved = 1 + self.feature_map.rank, self.spaces.states, len(self.moved)
+        # before anything is factored, so that no file can ask for matrices of thousands
+        require(features <= 1 + MOST_FEATURES, f"it has more than {MOST_FEATURES} features")
+        require(self.feature_map.dimension == self.spaces.dimension, "its features must be of states and actions")
+        shapes = {
+            "weights": (features, moved),
+            "gram": (features, features),
+            "residual": (moved, moved),
+            "left": (features, features),
+            "right": (moved, moved),
+            "first": (states,),
+            "spread": (states, states),
+        }
+        there = {name: getattr(self, name) for name in shapes if getattr(self, name) is not None}
+        for name, array in there.items():
+            require(array.shape == shapes[name], f"its {name} must have shape {shapes[name]}")
+            require((np.abs(array) <= LARGEST).all(), f"its {name} is too large to compute with")
+        for name in ("gram", "residual", "spread"):
+            require(name not in there or _is_covariance(there[name]), f"its {name} must be positive semi-definite")
+        for name in ("gram", "right"):
+            require(_is_invertible(there[name]), f"its {name} must be invertible")
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         means = all(isinstance(norm, MeanOfPeople) for norm in norms)
@@ -367,57 +383,21 @@ def visited(
     return (mean / math.sqrt(3) + 1) / 2, (gram[np.ix_(places, places)] - np.outer(mean, mean)) / 12
 
 
-def _parts(stored: Stored, spaces: Spaces, known: tuple[str, ...]) -> tuple[Json, list[str]]:
-    """Models of rewards and ends, and the names of all arrays that there must be."""
-    names, parts = [*_FIT, *(() if "start" in known else _FIRST)], {}
-    for name, declared, dimension, outputs in (
-        ("reward", "reward", spaces.states + spaces.numbers, (spaces.actions or 1)),
-        ("ends", "end", spaces.states, 1),
-    ):
-        described = stored.details[name]
-        learned = described is not None
-        require(not (learned and declared in known), f"its {name} must be learned, or else known")
-        require(learned or name == "ends" or declared in known, f"its {name} must be learned or known")
-        parts[name] = None
-        if described is not None:
-            require(isinstance(described, dict), f"its {name} must be described")
-            own = {array: stored.arrays.get(f"{name}.{array}") for array in _MODEL}
-            require(all(array is not None for array in own.values()), f"its {name} must have its arrays")
-            unit = Box.of([(0.0, 1.0)] * dimension)
-            part = PrivateModel.from_arrays(Stored(described, own, unit, stored.certificate))  # type: ignore[arg-type]
-            require(part.weights.shape[1:] == ((outputs,) if outputs > 1 else ()), f"its {name} must fit its actions")
-            parts[name] = part
-            names += [f"{name}.{array}" for array in _MODEL]
-    return parts, names
+def _part(stored: Stored, name: str, described: ModelDetails | None, dimension: int) -> PrivateModel | None:
+    """The model of rewards or of ends, which has a unit box and arrays of its own."""
+    if described is None:
+        return None
+    own = {array: stored.arrays.get(f"{name}.{array}") for array in PrivateModel.arrays}
+    require(all(array is not None for array in own.values()), f"its {name} must have its arrays")
+    unit = Box.of([(0.0, 1.0)] * dimension)
+    return PrivateModel.from_arrays(Stored(described, own, unit, stored.certificate))  # pyright: ignore[reportArgumentType]
 
 
-def _check(
-    spaces: Spaces, feature_map: FeatureMap, moved: int, fit: Arrays, begin: dict[str, np.ndarray | None]
-) -> None:
-    features, states = 1 + feature_map.rank, spaces.states
-    require(feature_map.dimension == spaces.dimension, "its features must be of states and actions")
-    shapes = {
-        "weights": (features, moved),
-        "gram": (features,) * 2,
-        "residual": (moved,) * 2,
-        "left": (features,) * 2,
-        "right": (moved,) * 2,
-        "first": (states,),
-        "spread": (states,) * 2,
-    }
-    for name, array in {**fit, **begin}.items():
-        if array is not None:
-            require(array.shape == shapes[name], f"its {name} must have shape {shapes[name]}")
-            require((np.abs(array) <= LARGEST).all(), f"its {name} is too large to compute with")
-    for name, array in (("gram", fit["gram"]), ("residual", fit["residual"]), ("spread", begin["spread"])):
-        if array is not None:
-            even = np.allclose(array, array.T, rtol=1e-6, atol=1e-12 * float(np.abs(array).max()))
-            require(
-                even and np.linalg.eigvalsh(array).min() >= -1e-9 * float(np.abs(array).max()),
-                f"its {name} must be positive semi-definite",
-            )
-    for name in ("gram", "right"):
-        require(_is_invertible(fit[name]), f"its {name} must be invertible")
+def _is_covariance(matrix: np.ndarray) -> bool:
+    """Whether it is symmetric and positive semi-definite, but for rounding."""
+    largest = float(np.abs(matrix).max())
+    even = np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-12 * largest)
+    return even and bool(np.linalg.eigvalsh(matrix).min() >= -1e-9 * largest)
 
 
 def _is_invertible(matrix: np.ndarray) -> bool:
@@ -425,9 +405,3 @@ def _is_invertible(matrix: np.ndarray) -> bool:
         return bool(np.isfinite(np.linalg.inv(matrix)).all())
     except np.linalg.LinAlgError:
         return False
-
-
-def _is_pair(sides: object) -> bool:
-    if not (isinstance(sides, list) and len(sides) == 2 and all(isinstance(ends, list) for ends in sides)):
-        return False
-    return all(type(end) is float for ends in sides for end in ends)

@@ -1,28 +1,29 @@
 """What can be written to a file: each kind of released thing owns its numbers, the way back, and the check of both.
 
-A file may come from anywhere. `from_arrays` believes nothing before it was checked against the rest, and `require` is
-how it refuses.
+A file may come from anywhere. Its text is a record (`Details`), so that types and ranges of single fields are checked
+before anything else sees them; `check` then holds fields, arrays and box against each other, and `require` is how it
+refuses.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Meta
 
+from quietq.feedback.spaces import checked_names
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Receipted
 from quietq.privacy.norms import AnyNorm, SmoothBound
+from quietq.privacy.records import Record, checked_by
 from quietq.privacy.trained_methods import TRAINED_METHODS
 
 Json = dict[str, Any]
 """A JSON object."""
-Unchecked = Any
-"""A value that a file holds, before it was checked."""
-Details = Json
-"""All that describes a released thing besides its numbers."""
 Arrays = dict[str, np.ndarray]
 IN_TRAINING = tuple(entry.norm for entry in TRAINED_METHODS.values() if entry.norm is not None)
 """Norms in which nothing is released but what methods release that noise as they train."""
@@ -37,30 +38,52 @@ def require(true: object, otherwise: str) -> None:
         raise InvalidRelease(f"This is not a release: {otherwise}.")
 
 
+class Details(Record, frozen=True):
+    """All that a file says of a released thing besides its numbers; each kind has a record, told apart by its tag."""
+
+
+def _names(name: str, value: Any) -> tuple[str, ...]:
+    return checked_names(name.removesuffix("s"), value, len(value))
+
+
+class Labels(Record, frozen=True, tag=False, tag_field=None):
+    """What the coordinates of states and the actions were called when they were declared; empty if nobody said."""
+
+    states: Annotated[tuple[str, ...], checked_by(_names), Meta(max_length=5_000)] = ()
+    actions: Annotated[tuple[str, ...], checked_by(_names), Meta(max_length=5_000)] = ()
+
+
+UNNAMED = Labels()
+
+
 class Stored(NamedTuple):
     """What a file says of a released thing."""
 
-    details: Details
+    details: Any
+    """The record of its kind."""
     arrays: Arrays
     box: Box
     certificate: Certificate
+    labels: Labels = UNNAMED
 
-    def expect(self, details: Iterable[str], arrays: Iterable[str]) -> None:
-        for what, found, named in (("details", self.details, details), ("arrays", self.arrays, arrays)):
-            require(set(found) == set(named), f"its {what} must be {sorted(named)}")
+    def expect(self, arrays: Iterable[str]) -> None:
+        require(set(self.arrays) == set(arrays), f"its arrays must be {sorted(arrays)}")
 
 
-class Publishable(Receipted, ABC):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Labelled:
+    """Something whose coordinates and actions have names."""
+
+    labels: Labels = UNNAMED
+
+
+class Publishable(Labelled, Receipted, ABC):
     """A function of states made of released numbers, with the certificate that covers them."""
 
-    kind: ClassVar[str] = ""
-    """Its name in a file."""
-    details: ClassVar[tuple[str, ...]] = ()
-    """Fields that a file holds as JSON."""
+    details: ClassVar[type[Details]] = Details
+    """The record of what a file says of it, whose fields are fields of this class."""
     arrays: ClassVar[tuple[str, ...]] = ()
-    """Fields that it holds as numbers."""
-    check: ClassVar[Callable[..., None]]
-    """Refuses details and arrays, by their names, that do not fit each other or the box."""
+    """Fields that a file holds as numbers."""
     what: ClassVar[Literal["agent", "function"]] = "function"
     """Whether it acts."""
     own_box: ClassVar[bool] = False
@@ -75,16 +98,37 @@ class Publishable(Receipted, ABC):
     def __post_init__(self) -> None:
         self._freeze()
 
-    def to_arrays(self) -> tuple[Details, Arrays]:
-        """All that leaves of it: the allow-list."""
-        return {name: getattr(self, name) for name in self.details}, {name: getattr(self, name) for name in self.arrays}
+    def describe(self) -> Details:
+        """All that leaves of it besides its numbers: the allow-list."""
+        return self.details(**{name: getattr(self, name) for name in self.details.__struct_fields__})
+
+    def to_arrays(self) -> tuple[Json, Arrays]:
+        """All that leaves of it."""
+        return self.describe().to_dict(), {name: getattr(self, name) for name in self.arrays}
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "Publishable":
-        stored.expect(cls.details, cls.arrays)
-        parts: Any = {**stored.details, **stored.arrays, "box": stored.box}
-        cls.check(**parts)
-        return cls(**parts, certificate=stored.certificate)  # pyright: ignore[reportCallIssue]
+        stored.expect(cls.arrays)
+        return cls.checked(stored, **stored.arrays)
+
+    @classmethod
+    def checked(cls, stored: Stored, **others: Any) -> Any:
+        """It, of a file's record, box and certificate and of other fields, once all of them were found to fit."""
+        said = {name: getattr(stored.details, name) for name in cls.details.__struct_fields__}
+        fields: Any = said | others | {"box": stored.box, "certificate": stored.certificate, "labels": stored.labels}
+        found = cls(**fields)
+        found.check()
+        found.check_labels()
+        return found
+
+    def check(self) -> None:
+        """Refuses fields that do not fit each other or the box."""
+
+    def check_labels(self) -> None:
+        """Refuses names unless there is one for each coordinate, and one for each action."""
+        counted = ((self.labels.states, self.box.dimension), (self.labels.actions, self.outputs))
+        fit = all(len(names) in (0, number) for names, number in counted)
+        require(fit, "it must have a name for each coordinate and each action, or none")
 
     @abstractmethod
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
@@ -114,7 +158,8 @@ class Publishable(Receipted, ABC):
 
     def in_words(self) -> list[str]:
         """What a reader of its values should know."""
-        return []
+        named = (("coordinates of a state", self.labels.states), ("actions", self.labels.actions))
+        return [f"The {what} are {', '.join(names)}." for what, names in named if names]
 
     def _shape(self) -> str:
         return f"shape={getattr(self, self.arrays[-1]).shape}"

@@ -15,22 +15,32 @@ from jaxtyping import Float, Shaped
 
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput, QuietqError
+from quietq.privacy.certificate import Sides
+from quietq.privacy.checks import shown
 from quietq.privacy.explain import NOT_PRIVATE
+from quietq.privacy.records import Line, Record, read_record
 from quietq.released import signature
 from quietq.released.container import hash_of, pack, read, replace_file, unpack
-from quietq.released.evaluated_policies import EvaluatedPolicies
-from quietq.released.private_function import PrivateCells, PrivateKnots, PrivateSum, PrivateTable
-from quietq.released.private_model import PrivateModel
-from quietq.released.private_network import PrivateNetwork, PrivatePolicy
-from quietq.released.private_world import PrivateWorld
-from quietq.released.publishable import InvalidRelease, Publishable, Stored, Unchecked, require
+from quietq.released.evaluated_policies import EvaluatedPolicies, PolicyValueDetails
+from quietq.released.private_function import (
+    CellDetails,
+    KnotDetails,
+    PrivateCells,
+    PrivateKnots,
+    PrivateSum,
+    PrivateTable,
+    SumDetails,
+    TableDetails,
+)
+from quietq.released.private_model import ModelDetails, PrivateModel
+from quietq.released.private_network import NetworkDetails, PolicyDetails, PrivateNetwork, PrivatePolicy
+from quietq.released.private_world import PrivateWorld, WorldDetails
+from quietq.released.publishable import Arrays, InvalidRelease, Json, Labels, Publishable, Stored, require
 from quietq.version import __version__
 
 FORMAT = 5
 Privacy = Literal["certified", "NOT PRIVATE"]
-FIELDS = frozenset({"format", "version", "privacy", "kind", "box", "details", "certificate"})
-"""All that is in the JSON text."""
-_CLASSES: tuple[type[Publishable], ...] = (
+_KINDS: tuple[type[Publishable], ...] = (
     EvaluatedPolicies,
     PrivateTable,
     PrivateKnots,
@@ -41,8 +51,31 @@ _CLASSES: tuple[type[Publishable], ...] = (
     PrivatePolicy,
     PrivateWorld,
 )
-KINDS = {kind.kind: kind for kind in _CLASSES}
-"""All that a file can hold: nothing in it can name another class."""
+KINDS = {kind.details: kind for kind in _KINDS}
+"""All that a file can hold, by the record of its details: nothing in it can name another class."""
+
+
+class Header(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
+    """The text of a file: all of it but the numbers."""
+
+    format: Literal[5] = FORMAT
+    version: Line = __version__
+    privacy: Privacy
+    box: Sides
+    labels: Labels
+    details: (
+        PolicyValueDetails
+        | TableDetails
+        | KnotDetails
+        | SumDetails
+        | CellDetails
+        | ModelDetails
+        | NetworkDetails
+        | PolicyDetails
+        | WorldDetails
+    )
+    certificate: Json
+    """As `Certificate.to_dict` has it."""
 
 
 @dataclass(frozen=True)
@@ -98,20 +131,17 @@ def write_release(
 
     `sign` is the file of a private key.
     """
-    certificate = function.certificate
-    details, arrays = function.to_arrays()
-    if KINDS.get(function.kind) is not type(function):  # a subclass may have put anything in them
+    if KINDS.get(function.details) is not type(function):  # a subclass may have put anything in them
         raise InvalidInput(f"A {type(function).__name__} cannot be published.")
-    record = {
-        "format": FORMAT,
-        "version": __version__,
-        "privacy": mark(certificate),
-        "kind": function.kind,
-        "box": [[float(low), float(high)] for low, high in zip(function.box.low, function.box.high, strict=True)],
-        "details": details,
-        "certificate": certificate.to_dict(),
-    }
-    text = json.dumps(record, allow_nan=False)
+    details, arrays = function.to_arrays()
+    header = Header(
+        privacy=mark(function.certificate),
+        box=tuple(zip(function.box.low, function.box.high, strict=True)),
+        labels=function.labels,
+        details=details,  # pyright: ignore[reportArgumentType]
+        certificate=function.certificate.to_dict(),
+    )
+    text = json.dumps(header.to_dict(), allow_nan=False)
     data = pack(text, arrays, None if sign is None else signature.sign(hash_of(text, arrays), sign))
     opened = open_bytes(data)  # what would be refused is not written
     replace_file(Path(path), data)
@@ -135,38 +165,28 @@ def open_release(path: str | os.PathLike[str]) -> OpenedFile:
 def open_bytes(data: bytes) -> OpenedFile:
     """The release of a file's bytes, all of it checked against the rest."""
     unpacked = unpack(data)
-    record = unpacked.record
-    require(type(record.get("format")) is int, "the format must be a number")
-    require(record["format"] == FORMAT, f"its format is {record['format']}, and only {FORMAT} is known here")
-    require(set(record) == FIELDS, f"the JSON text must have the fields {sorted(FIELDS)}")
-    require(isinstance(record["version"], str), "the version must be text")
-    require(isinstance(record["kind"], str) and record["kind"] in KINDS, f"its kind must be one of {sorted(KINDS)}")
-    require(isinstance(record["details"], dict), "its details must be a JSON object")
-    kind, certificate, box = KINDS[record["kind"]], _certificate(record["certificate"]), _box(record["box"])
-    require(record["privacy"] == mark(certificate), "its privacy must be what its certificate says")
-    stated = certificate.domain
-    sides = tuple(zip(box.low, box.high, strict=True))
-    same = kind.own_box or stated is None or stated == sides
-    require(same, "its box must be the one that its certificate names")
-    function = kind.from_arrays(Stored(record["details"], unpacked.arrays, box, certificate))
-    if certificate.standing == "certified":
-        function.check_certificate(certificate)
-    signer = None if unpacked.signed is None else signature.checked(unpacked.hash, **unpacked.signed)
-    return OpenedFile(unpacked.hash, function, certificate, record["version"], signer)
-
-
-def _certificate(record: object) -> Certificate:
     try:
         with np.errstate(all="ignore"):  # absurd numbers may overflow on the way to being refused
-            return Certificate.from_dict(record)
+            function, version = _released(unpacked.record, unpacked.arrays)
+    except InvalidRelease:
+        raise
     except (QuietqError, ArithmeticError, ValueError, TypeError) as error:
-        raise InvalidRelease(f"This is not a release: its certificate is not valid. {error}") from error
-
-
-def _box(sides: Unchecked) -> Box:
-    pairs = isinstance(sides, list) and all(isinstance(side, list) and len(side) == 2 for side in sides)
-    require(pairs and all(type(end) is float for side in sides for end in side), "its box must be pairs of numbers")
-    try:
-        return Box.of(sides)
-    except InvalidInput as error:
         raise InvalidRelease(f"This is not a release: {error}") from error
+    signer = None if unpacked.signed is None else signature.checked(unpacked.hash, **unpacked.signed)
+    return OpenedFile(unpacked.hash, function, function.certificate, version, signer)
+
+
+def _released(record: Json, arrays: Arrays) -> tuple[Publishable, str]:
+    """What a file holds, of its text and numbers, and the version that wrote it."""
+    stated = record.get("format")
+    require(stated == FORMAT, f"its format is {shown(stated)}, and only {FORMAT} is known here")
+    header: Header = read_record(Header, record)
+    certificate = Certificate.from_dict(header.certificate)
+    kind, box = KINDS[type(header.details)], Box.of(header.box)
+    require(header.privacy == mark(certificate), "its privacy must be what its certificate says")
+    named = kind.own_box or certificate.domain in (None, header.box)
+    require(named, "its box must be the one that its certificate names")
+    function = kind.from_arrays(Stored(header.details, arrays, box, certificate, header.labels))
+    if certificate.standing == "certified":
+        function.check_certificate(certificate)
+    return function, header.version

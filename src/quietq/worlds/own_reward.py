@@ -380,6 +380,8 @@ class OwnReward(gymnasium.Wrapper):
             self._prepare(coarse)
         self._noise.check_type(coarse)
         self._transcript.charge()
+        if not self._spent:
+            self.certificate = self._noise.certify(self._transcript)  # which says now that it was charged
         self._spent = True
         return self._noise.release(at, value, self._transcript)
 

@@ -32,6 +32,7 @@ from quietq.privacy import (
     Account,
     BudgetExhausted,
     Certificate,
+    Code,
     InvalidInput,
     PrivacyWarning,
     SupBall,
@@ -39,7 +40,9 @@ from quietq.privacy import (
 from quietq.privacy.account import Receipted
 from quietq.privacy.checks import count, instance, shown
 from quietq.privacy.norms import sensitivity
+from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.released.private_network import PrivateNetwork, observed
+from quietq.released.publishable import UNNAMED, Labels
 from quietq.released.release_file import open_release, write_release
 from quietq.worlds import (
     WALK,
@@ -291,7 +294,13 @@ class Agent(Receipted):
             "steps": self._promised if self.method.spends else None,
             "settings": self.method.settings(),
         }
-        return replace(network, draws=self._draws, training=training)
+        named = Labels(actions=self.world.action_names) if isinstance(self.world, World) else UNNAMED
+        made = replace(network, draws=self._draws, training=training, labels=named)
+        noised = TRAINED_METHODS.get(self.certificate.method)
+        if self.method.spends or noised is None or noised.norm is None:
+            return made
+        # It learned from what another method released, which no file can show.
+        return replace(made, certificate=made.certificate.with_assumption(Code.COVERED()))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what was released, the certificate and the settings, and nothing else, as `quietq.publish` does.

@@ -371,7 +371,8 @@ class Evaluation:
         )
         look = partial(Visits.of, checked(trajectories, self.relation), self.cells, self.gamma, self.relation)
         transcript.ask(query)
-        certificate = transcript.certificate(self.method, None, self._conditions(), REMARKS)
+        certify = partial(transcript.certificate, self.method, None, self._conditions(), REMARKS)
+        certify()  # in rehearsal: what it refuses costs nothing
         visits = None if self.cells.asks_code else or_say("nothing was spent", look)
         transcript.charge()
         visits = or_say(CHARGED, look) if visits is None else visits
@@ -379,7 +380,7 @@ class Evaluation:
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
         weights = np.clip(fit.estimate(visits), -law.most, law.most)
         noised = np.clip(transcript.answer(query, weights, bound), -law.most, law.most)
-        released = ReleasedValue(noised, self.cells, self._arrays[0], certificate)
+        released = ReleasedValue(noised, self.cells, self._arrays[0], certify())
         return released.with_receipt(transcript.receipt)
 
     def _conditions(self) -> tuple[Assumption, ...]:

@@ -181,11 +181,13 @@ def _items(function: Publishable) -> list[str] | None:
 
 
 def _coordinate_names(function: Publishable) -> list[str]:
-    """What the coordinates of a state are called: a world alone knows what they were declared as."""
-    if isinstance(function, PrivateWorld):
-        return _told("coordinate", function.spaces.state_names)
+    """What the coordinates of a state are called: as they were declared, if anybody did."""
+    if _items(function) is not None:
+        return ["item"]
+    if function.labels.states:
+        return _told("coordinate", function.labels.states)
     if function.box.dimension == 1:
-        return ["state" if _items(function) is None else "item"]
+        return ["state"]
     return [f"coordinate {k}" for k in range(function.box.dimension)]
 
 
@@ -195,9 +197,11 @@ def _output_names(function: Publishable) -> list[str]:
     if isinstance(function, EvaluatedPolicies):
         return list(function.names)
     if isinstance(function, PrivateWorld):
-        named = _told("action", function.spaces.action_names)
+        named = _told("action", function.labels.actions)
         after = ["the middle action"] if function.spaces.actions is None else named
         return [f"next {where} after {action}" for action in after for where in _coordinate_names(function)]
+    if function.labels.actions:
+        return _told("action", function.labels.actions)
     if function.choices is not None:
         return [f"action {k}" for k in outputs]
     if isinstance(function, PrivatePolicy):
