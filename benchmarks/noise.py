@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measuring import Row, ratio
-from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.path import Path
 from quietq.noise import Exponential, GridPath, SeededEntropy, SystemEntropy
 from quietq.noise.box import UNIT
+from quietq.noise.laws import Gaussian, Independent
 from quietq.noise.rounding import rounding_step
 from quietq.paper.sampler import SortedPath
 from quietq.privacy import Budget, people

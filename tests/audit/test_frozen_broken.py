@@ -14,7 +14,7 @@ from quietq.audit.finding import Unprotected
 from quietq.audit.frozen_release import frozen_people, frozen_release
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.mechanisms.mechanism import Mechanism
 from quietq.mechanisms.path import Path
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
@@ -65,8 +65,8 @@ def test_half_the_noise_is_caught(kind: type, what: str) -> None:
 
 SOUND = {
     "path": lambda: coarse_path(Path),
-    "k-norm": lambda: choose("k-norm", Task(BALL, BUDGET, pieces=2)),
-    "knots": lambda: choose("knots", Task(BALL, BUDGET, pieces=2)),
+    "k-norm": lambda: choose("k-norm", OwnFunction(None, BALL), BUDGET, pieces=2),
+    "knots": lambda: choose("knots", OwnFunction(None, BALL), BUDGET, pieces=2),
     "weights": lambda: FiniteRankMechanism.for_relation(WEIGHTS, BUDGET).mechanism,
     "observed": lambda: observed_mechanism(WALK, SUP, BUDGET, rewards=60),
 }

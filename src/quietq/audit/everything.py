@@ -1,7 +1,6 @@
 """Everything that is released, attacked in one table: by draws, and with the noise held fixed."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import NamedTuple
@@ -14,10 +13,11 @@ from quietq.audit.finding import Finding, Movement
 from quietq.audit.frozen_release import frozen_people, frozen_release
 from quietq.audit.person import attack_person
 from quietq.audit.worst_rows import WorstRows, worst_rows
+from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.synthetic import Survey, SyntheticPeople
-from quietq.mechanisms.mechanism import Task
-from quietq.mechanisms.privatise import MECHANISMS, choose
-from quietq.privacy import Budget, InvalidInput
+from quietq.mechanisms.candidates import MECHANISMS
+from quietq.mechanisms.privatise import choose
+from quietq.privacy import Budget
 from quietq.privacy.checks import count, one_of
 from quietq.worlds import WALK
 
@@ -56,7 +56,7 @@ def plan_releases(
         audit = partial(audit_mechanism, budget.mu, max(200_000, runs), delta=budget.delta, seed=stream)
         yield PlannedAudit(title, audit)
     for name in noises_on_the_walk(people):
-        title, mechanism = f"reward, {name}", choose(name, Task(WALK.relation(people), budget, WALK.box))
+        title, mechanism = f"reward, {name}", choose(name, _walk(people), budget)
         audit = partial(audit_reward, WALK, mechanism, 4 * runs)
         yield PlannedAudit(title, audit, partial(frozen_release, mechanism, name=title, seed=seed))
     for kind, instead in EXTREME.items():
@@ -86,8 +86,12 @@ def check_confidence(confidence: float) -> None:
 
 def noises_on_the_walk(people: int) -> list[str]:
     """The kinds of noise that can make the walk's reward private."""
-    task = Task(WALK.relation(people), Budget(0.9, 1e-4), WALK.box, slope=1.0)
-    return [name for name, kind in MECHANISMS.items() if kind.takes == task.gives and kind.propose(task)]
+    return [name for name, kind in MECHANISMS.items() if kind.is_for(_walk(people))]
+
+
+def _walk(people: int) -> OwnFunction:
+    """What is public about the walk's reward, as the mean of so many people's."""
+    return OwnFunction(None, WALK.relation(people), box=WALK.box)
 
 
 def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> SyntheticPeople:
@@ -107,11 +111,8 @@ def models_of_all_kinds() -> list[tuple[str, str]]:
     found = []
     for kind in SURVEYS:
         read, rows = all_but_two(kind, PEOPLE)
-        task = replace(Task.of(read(rows), Budget(0.9, 1e-4)), asked=True)
-        for name, mechanism in MECHANISMS.items():
-            with suppress(InvalidInput):  # it is not made for these
-                if mechanism.takes == task.gives and mechanism.propose(task):
-                    found.append((kind, name))
+        feedback = read(rows)
+        found += [(kind, name) for name, mechanism in MECHANISMS.items() if mechanism.is_for(feedback)]
     return found
 
 

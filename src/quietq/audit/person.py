@@ -15,7 +15,7 @@ that is measured here was made from true ratings: it is for the operator, and no
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,7 +26,6 @@ from quietq.audit.bounds import Errors, significance_of
 from quietq.audit.draws import BestTest, Progress
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.feedback import Ratings
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.privacy import Budget, InvalidInput
 from quietq.privacy.checks import count, numbers
@@ -140,8 +139,7 @@ def attack_person(
     after = Ratings.read(replace_person(ratings, list(names.values()), instead, **columns), **reading)
     seeds = np.random.SeedSequence(count("seed", seed, 0)).generate_state(2 * releases + 1, np.uint64)
 
-    task = replace(Task.of(before, budget), pieces=pieces)
-    test = BestTest(choose(noise, task), before, after)
+    test = BestTest(choose(noise, before, budget, pieces=pieces), before, after)
     scores: list[list[float]] = [[], []]
     for number, stream in enumerate(seeds[:-1]):
         scores[number % 2].append(test.score(number % 2, int(stream)))

@@ -13,24 +13,24 @@ and so is biased where these are skewed. What is declared as known (`WorldModel`
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from quietq.feedback.loss import Ends, StepRewards
+from quietq.feedback.loss import Ends, Loss, StepRewards
+from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked, Moves, NormalisedMoments
 from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.iterated_whitening import Whitening, normal_scatter
-from quietq.mechanisms.mechanism import Mechanism, Query, Task
-from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.mechanisms.rounds import Fitted, Rounds
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import Polynomials
-from quietq.privacy import InvalidInput
+from quietq.noise.feature_maps import FeatureMap, Polynomials
+from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.certificate import Certificate
+from quietq.privacy.relations import OnePerson
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_world import Fit, PrivateWorld, WorldErrors, visited
 from quietq.released.world_model import WorldModel
@@ -73,6 +73,15 @@ SETTINGS = MomentSettings()
 _NOTHING = Certificate(method="world/moments", standing="none")
 
 
+class WorldPart(NamedTuple):
+    """What is public about a part of the world that is fitted by `rounds`."""
+
+    relation: OnePerson
+    box: Box
+    loss: Loss
+    features: FeatureMap | None = None
+
+
 class FittedWorld(NamedTuple):
     """All that the answers came to."""
 
@@ -93,16 +102,18 @@ class Moments(Mechanism):
     """A world of states, actions, rewards and ends."""
 
     name = "moments"
-    takes = "sessions"
     releases = "world"
     asks_code = False
     error_unit = "of one look, in units of what one person adds"
 
-    def __init__(self, task: Task) -> None:
-        self.relation, self.budget, self.box = task.relation, task.budget, Box.of(task.domain)
+    def __init__(self, sessions: Sessions, budget: Budget, world: WorldModel | None = None) -> None:
+        """Divides the budget among what has to be learned of the world."""
+        if budget.is_pure:
+            raise InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
+        self.relation, self.budget, self.box = sessions.relation, budget, sessions.box
         self.largest, self.error = 2.0, 1e-12
-        spaces: Spaces = task.spaces
-        self.spaces, self.model = spaces, task.world or WorldModel()
+        spaces = sessions.spaces
+        self.spaces, self.model = spaces, world or WorldModel()
         self.feature_map, self.moved = self.model.feature_map(spaces), self.model.learned(spaces.states)
         parts = {name: share for name, share in SHARES.items() if name not in self.model.known}
         if "next" not in spaces.told or ("reward" in parts and "reward" not in spaces.told):
@@ -110,18 +121,18 @@ class Moments(Mechanism):
         if "end" not in spaces.told:
             parts.pop("end", None)  # episodes never end by themselves
         whole = sum(parts.values())
-        self._mu = {name: task.budget.mu * math.sqrt(share / whole) for name, share in parts.items()}
+        self._mu = {name: budget.mu * math.sqrt(share / whole) for name, share in parts.items()}
         self._reward = self._ends = None
         if "reward" in parts:
             joint = Box.of([(0.0, 1.0)] * (spaces.states + spaces.numbers))
-            rewards = replace(task, gives="rows", domain=joint, loss=StepRewards.of(spaces))
-            self._reward = Rounds(rewards, self._mu["reward"], SETTINGS.reward_tolerance)
+            rewards = WorldPart(self.relation, joint, StepRewards.of(spaces))
+            self._reward = Rounds(rewards, budget, self._mu["reward"], SETTINGS.reward_tolerance)
         if "end" in parts:
             unit = Box.of([(0.0, 1.0)] * spaces.states)
             # Ends lie at the edges of where states are, so squares matter as much as slopes.
             quadratic = WorldModel(degree=2).feature_map(Spaces(unit, 1))
-            ends = replace(task, gives="rows", domain=unit, loss=Ends(spaces.states), features=quadratic)
-            self._ends = Rounds(ends, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
+            ends = WorldPart(self.relation, unit, Ends(spaces.states), quadratic)
+            self._ends = Rounds(ends, budget, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
         self.conditions = self._conditions()
         if isinstance(self.feature_map, Polynomials) and self.model.degree == 1 and self.model.features is None:
             self.remarks = (
@@ -129,6 +140,10 @@ class Moments(Mechanism):
                 "more features, and all of them more noise, which can cost more than that: compare both on sessions "
                 "that are made up.",
             )
+
+    @classmethod
+    def is_for(cls, feedback: AnyFeedback) -> bool:
+        return isinstance(feedback, Sessions)
 
     def _conditions(self) -> tuple[Assumption, ...]:
         released = tuple(code() for part, code in PART_CODES.items() if part in self._mu)
@@ -231,14 +246,6 @@ class Moments(Mechanism):
     def expected_error(self) -> float:
         """The noise of one query, in units of what a person adds."""
         return math.sqrt(2) / (self.people * self._mu["dynamics"])
-
-    @classmethod
-    def propose(cls, task: Task) -> list["Moments"]:
-        if task.spaces is None:
-            return task.refuse("Noise 'moments' is for Sessions.")  # type: ignore[return-value]
-        if task.budget.is_pure:
-            raise InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
-        return [cls(task)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,11 +21,10 @@ from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns, aske
 from quietq.feedback.row_statistics import COMPANY
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.laws import Gaussian, Independent
-from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
-from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.mechanism import SLACK, AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.box import Box
+from quietq.noise.laws import Gaussian, Independent
 from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import (
@@ -89,7 +88,10 @@ class PolicyValues(Mechanism):
 
     name = "values"
     releases = "policies"
-    takes = "sessions"
+
+    @classmethod
+    def is_for(cls, feedback: AnyFeedback) -> bool:
+        return isinstance(feedback, Sessions)
 
     def __init__(self, question: Question, budget: Budget, confidence: float) -> None:
         self.question, self.budget, self.confidence = question, budget, confidence

@@ -7,7 +7,7 @@ what was charged before the first draw, whatever it asks (`privacy.transcript`; 
 from collections.abc import Callable
 from typing import Any
 
-from quietq.mechanisms.mechanism import Mechanism
+from quietq.mechanisms.mechanism import AnyFeedback, Mechanism
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import InvalidInput
@@ -22,7 +22,7 @@ CHARGED = "what was charged stays charged, and nothing was released"
 
 
 @shows_nothing
-def release(mechanism: Mechanism, feedback: Any, account: Account | None = None) -> Any:
+def release(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None = None) -> Any:
     """Makes `feedback` private by `mechanism`, once; the account is charged before anything is drawn.
 
     What can be refused is refused before that. A query beyond what was charged ends the release without a result.
@@ -50,7 +50,7 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
 
 
 @shows_nothing
-def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
+def simulate(mechanism: Mechanism, feedback: AnyFeedback, seed: int) -> Any:
     """The same release with noise from a seed, as often as you like: private to nobody, charged to nobody."""
     transcript = _open(mechanism, feedback, None, seed)
     steps = mechanism.run()
@@ -63,15 +63,15 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
             return mechanism.result(last.value, _certify(transcript, mechanism, feedback))
 
 
-def _open(mechanism: Mechanism, feedback: Any, account: Account | None, seed: int | None = None) -> Transcript:
+def _open(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None, seed: int | None = None) -> Transcript:
     """A transcript for what the mechanism asks of this feedback, which it must be made for."""
-    if mechanism.relation != feedback.relation or mechanism.takes != getattr(feedback, "gives", mechanism.takes):
+    if mechanism.relation != feedback.relation or not mechanism.is_for(feedback):
         raise InvalidInput(
             f"Noise {mechanism.name!r} is made for {mechanism.relation}, but what is to be released is about "
             f"{feedback.relation}: make it for that."
         )
-    if (box := getattr(feedback, "box", None)) is not None and box != mechanism.box:
-        raise InvalidInput(f"Noise {mechanism.name!r} is made for the box {mechanism.box}, not for {box}.")
+    if feedback.box is not None and feedback.box != mechanism.box:
+        raise InvalidInput(f"Noise {mechanism.name!r} is made for the box {mechanism.box}, not for {feedback.box}.")
     return Transcript(
         mechanism.relation,
         mechanism.budget,
@@ -93,7 +93,7 @@ def _ask(transcript: Transcript, query: Query) -> None:
     transcript.ask(query)
 
 
-def _certify(transcript: Transcript, mechanism: Mechanism, feedback: Any) -> Certificate:
+def _certify(transcript: Transcript, mechanism: Mechanism, feedback: AnyFeedback) -> Certificate:
     """What was promised so far; refused if a query's sensitivity is below what the relation comes to."""
     error = mechanism.expected_error()
     of_rewards = mechanism.error_unit == Mechanism.error_unit

@@ -1,20 +1,35 @@
-"""A path on a whole dyadic grid, drawn in one go: for tables."""
+"""A path on a whole dyadic grid, drawn in one go: for tables. It is drawn in floating point, or exactly.
 
+Theorem. On a grid of step h, take any a between 0 and 1, and 0 < c <= 1/sqrt(1 - a^2). The rows f_0 and
+c (f_{i+1} - a f_i) have a length of at most that of f in the exponential kernel of beta' = -ln(a)/h, and that one is at
+most sqrt(max(beta'/beta, beta/beta')) times the one for beta, because both are sums of the same positive parts (theorem
+of `noise.kernels`), each with a weight of 1, beta or 1/beta. So it does no harm that a and c are rounded,
+if a keeps its logarithm to some 50 bits and c is rounded down. See `docs/theory.md`, section 8.
+"""
+
+import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.box import UNIT, Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
+from quietq.noise.exact_gaussian import ROUNDINGS, TINY, Whitened, in_steps
 from quietq.noise.kernels import Additive, Exponential, Kernel, Product, whiten
 from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.kernel_norms import AnyKernelNorm
 from quietq.privacy.words import plural
 
 MOST_POINTS = 2**26
 """Of a table; the one more a row that closes its grid is not counted."""
+_SMALLEST_DECAY = 2.0**-500
 
 
 class GridPath:
@@ -117,3 +132,124 @@ def look_up(table: np.ndarray, box: Box, levels: int, states: object) -> Float[n
     """The table's values at the grid points nearest to the states."""
     index = np.rint(box.to_unit(states) * 2.0 ** count("levels", levels)).astype(np.int64)
     return np.asarray(table[index if box.dimension == 1 else tuple(np.moveaxis(index, -1, 0))])
+
+
+# The same path in coordinates in which its noise is independent, exactly.
+
+
+@dataclass(frozen=True)
+class WhiteningStep:
+    """From one point of an axis to the next: scale (f_{i+1} - (near - change) f_i), with `near` 0 or 1."""
+
+    near: bool
+    change: float
+    scale: float
+
+    @property
+    def decay(self) -> Fraction:
+        """a"""
+        return Fraction(self.near) - Fraction(self.change)
+
+    def along(self, axis: int, f: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One axis whitened, and how far off each number is, by float64 or because it was before."""
+        f, errors = np.moveaxis(f, axis, 0), np.moveaxis(errors, axis, 0)
+        difference, change = f[1:] - self.near * f[:-1], self.change * f[:-1]
+        sizes = np.abs(difference) + np.abs(change)
+        before = errors[1:] + (self.near + abs(self.change)) * errors[:-1]
+        spread = self.scale * (sizes * ROUNDINGS + before * (1 + ROUNDINGS) + TINY)
+        white = np.concatenate([f[:1], self.scale * (difference + change)])
+        return np.moveaxis(white, 0, axis), np.moveaxis(np.concatenate([errors[:1], spread]), 0, axis)
+
+    def weights(self, i: int) -> list[tuple[int, Fraction]]:
+        """Which points the i-th number comes from, and their weights."""
+        scale = Fraction(self.scale)
+        return [(i, scale), (i - 1, -scale * self.decay)] if i else [(0, Fraction(1))]
+
+
+@lru_cache(maxsize=64)
+def step_of(beta: float, levels: int) -> WhiteningStep:
+    """For a = exp(-beta h) with h = 2^-levels, as 1 - change or as it is, whichever keeps its logarithm."""
+    exponent = -beta * 2.0**-levels
+    near = exponent > -0.5
+    change = -math.expm1(exponent) if near else -max(math.exp(exponent), _SMALLEST_DECAY)
+    gap, scale = 1 - WhiteningStep(near, change, 1.0).decay ** 2, 1.0
+    if gap > 0:
+        scale = 1 / math.sqrt(gap)
+        while Fraction(scale) ** 2 * gap > 1:
+            scale = math.nextafter(scale, 0.0)
+    found = WhiteningStep(near, change, scale)
+    if not (gap > 0 and stretch(found, beta, levels) <= 1 + 2.0**-40):
+        raise InvalidInput(f"beta {beta!r} is too small for {levels} levels to be drawn exactly.")
+    return found
+
+
+def stretch(step: WhiteningStep, beta: float, levels: int) -> float:
+    """At most how much longer numbers are by this step than in the kernel's own norm, for certain."""
+    if step.decay <= Fraction(_SMALLEST_DECAY):
+        return 1 + ROUNDINGS  # points are independent in both norms, but for a part of that size
+    context = Context(prec=400)  # 1 - 2^-1000 has that many digits
+    decay = context.divide(Decimal(step.decay.numerator), Decimal(step.decay.denominator))
+    ideal = context.multiply(Decimal(beta), Decimal(2.0**-levels))
+    ratio = float(context.divide(-context.ln(decay), ideal))
+    return math.sqrt(max(ratio, 1 / ratio)) * (1 + ROUNDINGS)
+
+
+def whiten_on_grid(kernel: Kernel, levels: int, numbers: np.ndarray, step: float) -> Whitened:
+    """For a kernel's path on a grid, axis by axis; a kernel of several tables has one more axis in front."""
+    tables = [[step_of(factor.beta, levels) for factor in table] for table in kernel.tables]
+    several = len(tables) > 1
+    parts = numbers / step if several else [numbers / step]
+    each = [_along_axes(table, part) for table, part in zip(tables, parts, strict=True)]
+    about, errors = (np.stack(parts) if several else parts[0] for parts in zip(*each, strict=True))
+
+    def exactly(i: int) -> Fraction:
+        place = tuple(int(one) for one in np.unravel_index(i, numbers.shape))
+        axes, before = (tables[place[0]], place[:1]) if several else (tables[0], ())
+        at, outputs = place[len(before) : len(before) + len(axes)], place[len(before) + len(axes) :]
+        corners = itertools.product(*(axis.weights(j) for axis, j in zip(axes, at, strict=True)))
+        return sum(
+            (
+                math.prod((weight for _, weight in corner), start=Fraction(1))
+                * in_steps(numbers.item(before + tuple(j for j, _ in corner) + outputs), step)
+                for corner in corners
+            ),
+            Fraction(0),
+        )
+
+    return Whitened(about, errors, exactly)
+
+
+def _along_axes(axes: Sequence[WhiteningStep], f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    errors = np.full(f.shape, TINY)
+    for axis, step in enumerate(axes):
+        f, errors = step.along(axis, f, errors)
+    return f, errors
+
+
+@dataclass(frozen=True)
+class GridShape:
+    """A kernel's path on the grid {0, 2^-levels, ..., 1}^d: one table, or one per part of an additive kernel."""
+
+    kernel: Kernel
+    levels: int
+
+    def __post_init__(self) -> None:
+        for beta in {factor.beta for table in self.kernel.tables for factor in table}:
+            step_of(beta, self.levels)  # refuses what cannot be drawn exactly before anything is spent
+
+    @property
+    def norm(self) -> AnyKernelNorm:
+        return self.kernel.norm
+
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
+        return draw_grid(self.kernel, self.levels, shape[grid_axes(self.kernel) :], entropy)
+
+    def length(self, difference: np.ndarray) -> float:
+        return grid_length(self.kernel, self.levels, difference)
+
+    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
+        return whiten_on_grid(self.kernel, self.levels, numbers, step)
+
+    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
+        tables = whitened.copy()
+        return grid_of_normals(self.kernel, self.levels, [tables] if len(self.kernel.tables) == 1 else list(tables))

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
-from quietq.noise.exact_gaussian import add_exactly
+from quietq.noise.exact_gaussian import Whitened, add_exactly, as_they_are
 from quietq.noise.rounding import (
     check_size,
     check_values,
@@ -23,7 +23,6 @@ from quietq.noise.rounding import (
     round_release,
     rounding_step,
 )
-from quietq.noise.whitening import Whitened, as_they_are
 from quietq.privacy import Assumption, Cost
 from quietq.privacy.norms import AnyNorm
 from quietq.privacy.transcript import Law
