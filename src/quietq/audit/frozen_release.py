@@ -232,7 +232,13 @@ def frozen_people(
     nobody = everyone((np.zeros(0), np.zeros(0)))
     if mechanism is None:
         kernel = Exponential(nobody.relation.best_beta())
-        mechanism = Path(nobody.relation, budget, kernel, nobody.relation.rkhs_radius(kernel), UNIT, levels=levels)
+        mechanism = Path(
+            OwnFunction(None, nobody.relation, box=UNIT),
+            budget,
+            kernel,
+            radius=nobody.relation.rkhs_radius(kernel),
+            levels=levels,
+        )
     frozen = Frozen(mechanism, simulate, nobody, seed)
     share, by, _ = run_search(search(), lambda pair: frozen.share(*map(everyone, pair)))
     return frozen.movement("reward, one of many people", share, by)
