@@ -18,19 +18,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quietq.feedback.loss import Ends, Loss, StepRewards
+from quietq.feedback.loss import Ends, StepRewards
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked, Moves, NormalisedMoments
 from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.iterated_whitening import Whitening, normal_scatter
 from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
-from quietq.mechanisms.rounds import Fitted, Rounds
+from quietq.mechanisms.rounds import Fitted, ModelledRows, Rounds
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import FeatureMap, Polynomials
+from quietq.noise.feature_maps import Polynomials
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.relations import OnePerson
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_world import Fit, PrivateWorld, WorldErrors, visited
 from quietq.released.world_model import WorldModel
@@ -71,15 +70,6 @@ class MomentSettings:
 
 SETTINGS = MomentSettings()
 _NOTHING = Certificate(method="world/moments", standing="none")
-
-
-class WorldPart(NamedTuple):
-    """What is public about a part of the world that is fitted by `rounds`."""
-
-    relation: OnePerson
-    box: Box
-    loss: Loss
-    features: FeatureMap | None = None
 
 
 class FittedWorld(NamedTuple):
@@ -125,13 +115,13 @@ class Moments(Mechanism):
         self._reward = self._ends = None
         if "reward" in parts:
             joint = Box.of([(0.0, 1.0)] * (spaces.states + spaces.numbers))
-            rewards = WorldPart(self.relation, joint, StepRewards.of(spaces))
+            rewards = ModelledRows(self.relation, joint, StepRewards.of(spaces))
             self._reward = Rounds(rewards, budget, self._mu["reward"], SETTINGS.reward_tolerance)
         if "end" in parts:
             unit = Box.of([(0.0, 1.0)] * spaces.states)
             # Ends lie at the edges of where states are, so squares matter as much as slopes.
             quadratic = WorldModel(degree=2).feature_map(Spaces(unit, 1))
-            ends = WorldPart(self.relation, unit, Ends(spaces.states), quadratic)
+            ends = ModelledRows(self.relation, unit, Ends(spaces.states), quadratic)
             self._ends = Rounds(ends, budget, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
         self.conditions = self._conditions()
         if isinstance(self.feature_map, Polynomials) and self.model.degree == 1 and self.model.features is None:

@@ -18,11 +18,12 @@ as leave the least expected error for so many people and this budget.
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
+from quietq.feedback.feedback import Feedback
 from quietq.feedback.loss import Loss
 from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments
 from quietq.mechanisms.basis import Basis, StretchedFeatures
@@ -69,21 +70,13 @@ class RoundSettings:
 SETTINGS = RoundSettings()
 
 
-@runtime_checkable
-class Rows(Protocol):
-    """What is public about the rows that a model is fitted to: feedback has it, and a part of a world (`moments`)."""
+class ModelledRows(NamedTuple):
+    """What is public about rows that a model is fitted to, where they are only a part of the feedback (`moments`)."""
 
-    @property
-    def relation(self) -> Relation: ...
-
-    @property
-    def box(self) -> Box: ...
-
-    @property
-    def loss(self) -> Loss | None: ...
-
-    @property
-    def features(self) -> FeatureMap | None: ...
+    relation: Relation
+    box: Box
+    loss: Loss
+    features: FeatureMap | None = None
 
 
 class Fitted(NamedTuple):
@@ -108,7 +101,9 @@ class Rounds(Mechanism):
         "than expected, so try it on people who are made up.",
     )
 
-    def __init__(self, rows: Rows, budget: Budget, mu: float | None = None, tolerance: float = 0.0) -> None:
+    def __init__(
+        self, rows: Feedback | ModelledRows, budget: Budget, mu: float | None = None, tolerance: float = 0.0
+    ) -> None:
         """Divides the budget among rounds, and chooses how many features are fitted.
 
         Args:
@@ -131,7 +126,8 @@ class Rounds(Mechanism):
         self.remarks = self._remarks(rows.features)
         self.every = Basis.of(rows.features, self.box.dimension, self.loss)
         """All directions that there are; `basis` leaves out those that are not worth their noise."""
-        # How the budget is divided among the rounds, and the noise of a weight for each weight that is fitted.
+        # How the budget is divided among the rounds. The bound on a gradient grows with the root of how many weights
+        # are fitted, so each weight's variance by noise is their number times `_noise`.
         people, left = self.people, 1 - SETTINGS.marginals_share - SETTINGS.moments_share
         self._variance_of_people = self.loss.spread / SETTINGS.expected_rows
         self.rounds = SETTINGS.rounds_of_many
