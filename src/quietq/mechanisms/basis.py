@@ -114,7 +114,7 @@ class Basis:
         places, feature_map = self.places[kept], self.feature_map
         if isinstance(feature_map, Polynomials):  # there are many: those that are left out are not even computed
             used, places = np.unique(places, return_inverse=True)
-            feature_map = replace(feature_map, terms=tuple(feature_map.terms[i] for i in used))
+            feature_map = Polynomials(feature_map.dimension, tuple(feature_map.terms[i] for i in used))
         return replace(self, feature_map=feature_map, places=places, contrasts=self.contrasts[kept], **fewer)
 
     def turned(self, gram: Float[np.ndarray, "alone alone"]) -> "Basis":

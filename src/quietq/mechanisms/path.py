@@ -174,7 +174,9 @@ class Path(InKernel):
                 "A path is Gaussian and needs delta above 0, so there is none for a pure budget; 'k-norm' works with "
                 "delta = 0."
             )
-        if not kernel.tables:
+        self.tables = kernel.tables
+        """The tables that the path consists of, each with one exponential kernel per axis."""
+        if not self.tables:
             raise InvalidInput(
                 f"There is no exact path for {kernel.norm.in_words()}: noise on weights of features is in "
                 "quietq.paper.FiniteRankMechanism."
@@ -183,7 +185,7 @@ class Path(InKernel):
 
     def prepare(self, radius: float, levels: int | None) -> float:
         if levels is None:
-            finest = FINEST_LEVELS[max(map(len, self.kernel.tables))]
+            finest = FINEST_LEVELS[max(map(len, self.tables))]
             if self._slope is not None:
                 finest = min(finest, needed_levels(self.kernel, radius / self.budget.mu, self._slope))
             levels = finest_levels(self.kernel, self.error, radius, finest, self.outputs)
@@ -196,7 +198,7 @@ class Path(InKernel):
         return GridShape(self.kernel, self.levels)
 
     def values(self, feedback: HoldsFunctions) -> Float[np.ndarray, "..."]:
-        functions, parts = feedback.functions(), len(self.kernel.tables)
+        functions, parts = feedback.functions(), len(self.tables)
         if len(functions) != parts:
             raise InvalidInput(f"The kernel takes one function per coordinate, {parts} in all, not {len(functions)}.")
         boxes = [self.box] if parts == 1 else [self.box.coordinate(i) for i in range(parts)]
@@ -211,12 +213,12 @@ class Path(InKernel):
         return values
 
     def result(self, released: np.ndarray, certificate: Certificate) -> PrivateFunction:
-        kind = PrivateTable if len(self.kernel.tables) == 1 else PrivateSum
+        kind = PrivateTable if len(self.tables) == 1 else PrivateSum
         return kind(released, self.levels, self.box, certificate)
 
     def expected_error(self) -> float:
         """Of each table about its own mean, whose variance is known where it is a path of one coordinate."""
-        parts = [about_mean(table[0].beta) if len(table) == 1 else 1.0 for table in self.kernel.tables]
+        parts = [about_mean(table[0].beta) if len(table) == 1 else 1.0 for table in self.tables]
         return self.sigma * math.sqrt(math.fsum(parts))
 
 

@@ -80,7 +80,7 @@ class PrivateModel(PrivateFunction):
 
     def to_arrays(self) -> tuple[Details, Arrays]:
         details, arrays = super().to_arrays()
-        return details | {"feature_map": self.feature_map.describe()}, arrays
+        return details | {"feature_map": self.feature_map.to_dict()}, arrays
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateModel":

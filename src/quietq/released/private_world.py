@@ -236,7 +236,7 @@ class PrivateWorld(Publishable):
     def to_arrays(self) -> tuple[Details, Arrays]:
         spaces, acting = self.spaces, self.spaces.action_box
         details: Details = {
-            "feature_map": self.feature_map.describe(),
+            "feature_map": self.feature_map.to_dict(),
             "moved": list(self.moved),
             "known": list(self.known),
             "actions": spaces.actions,
