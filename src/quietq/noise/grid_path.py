@@ -75,21 +75,17 @@ def draw_grid(kernel: Kernel, levels: int, outputs: tuple[int, ...], entropy: En
 
 def grid_of_normals(kernel: Kernel, levels: int, normals: Sequence[np.ndarray]) -> Float[np.ndarray, "..."]:
     """The paths that these normals make, one array for each of the kernel's tables; the arrays are used up."""
-    tables = [_table_of_normals(*each, levels) for each in zip(kernel.tables, normals, strict=True)]
-    return tables[0] if len(tables) == 1 else np.stack(tables)
-
-
-def _table_of_normals(factors: Sequence[Exponential], g: np.ndarray, levels: int) -> Float[np.ndarray, "..."]:
     from scipy.signal import lfilter  # slow to import
 
-    for axis, factor in enumerate(factors):
-        decay = -factor.beta * 2.0**-levels
-        scale = math.sqrt(-math.expm1(2 * decay))
-        first = [slice(None)] * g.ndim
-        first[axis] = slice(0, 1)
-        g[tuple(first)] /= scale
-        g = np.asarray(lfilter([scale], [1.0, -math.exp(decay)], g, axis=axis))
-    return g
+    tables = []
+    for factors, g in zip(kernel.tables, normals, strict=True):
+        for axis, factor in enumerate(factors):
+            decay = -factor.beta * 2.0**-levels
+            scale = math.sqrt(-math.expm1(2 * decay))
+            np.moveaxis(g, axis, 0)[0] /= scale  # where a path begins, its variance is 1
+            g = np.asarray(lfilter([scale], [1.0, -math.exp(decay)], g, axis=axis))
+        tables.append(g)
+    return tables[0] if len(tables) == 1 else np.stack(tables)
 
 
 def grid_length(kernel: Kernel, levels: int, values: np.ndarray) -> float:

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy, SeededEntropy
-from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, exponentials, refine, round_exactly
+from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, Undecided, decide, exponentials, round_exactly
 from quietq.noise.exact_gaussian import Whitened, by_matrix, inverse
 from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
@@ -116,15 +116,15 @@ class IncrementBody:
     def _holds(self, point: list[LazyUniform]) -> bool:
         """Whether a point of the cube is in the body, in whole numbers."""
         limit = Fraction(2 * self.ball.radius) / Fraction(self.half)  # of sums of numbers from -1 to 1
-        while True:
+
+        def holds() -> bool:
             sums = [0, *itertools.accumulate(2 * uniform.places - 2**uniform.bits for uniform in point)]
-            spread, open_ = max(sums) - min(sums), 4 * len(point)  # each sum is known to within 2 a number
-            scaled = limit * 2 ** point[0].bits
-            if spread + open_ <= scaled:
-                return True
-            if spread - open_ > scaled:
-                return False
-            refine(point)
+            beyond = max(sums) - min(sums) - limit * 2 ** point[0].bits
+            if -4 * len(point) < beyond <= 4 * len(point):  # each sum is known to within 2 a number
+                raise Undecided
+            return beyond < 0
+
+        return decide(holds, point)
 
     @property
     def half(self) -> float:
