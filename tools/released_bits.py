@@ -49,7 +49,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.noise.exact_gaussian", "Chance add_exactly as_they_are by_matrix draw_normals"),
     ("quietq.noise.exact_path", "ExactPath"),
     ("quietq.noise.increments", "IncrementBody"),
-    ("quietq.noise.grid_path", "whiten_on_grid"),
+    ("quietq.noise.grid_path", "GridShape"),
     ("quietq.feedback.synthetic", "Survey"),
     ("quietq.feedback.trajectories", "Cells"),
     ("quietq.mechanisms", "expected"),
@@ -370,7 +370,7 @@ def exact_sum() -> Any:
     numbers = generator().normal(size=150)
     matrix = generator(1).normal(size=(6, 6))
     step = 2.0**-40
-    grid = qq.whiten_on_grid(qq.Product((1.0, 2.0)), 3, generator(2).normal(size=(9, 9)), step)
+    grid = qq.GridShape(qq.Product((1.0, 2.0)), 3).whiten(generator(2).normal(size=(9, 9)), step)
     white = [qq.as_they_are(numbers, step), qq.by_matrix(matrix, numbers[:6], step), grid]
     return [qq.add_exactly(one, 0.3, step) for one in white]
 

@@ -74,7 +74,8 @@ SOUND = {
 
 def coarse_path(kind: type[Path], levels: int = 5) -> Path:
     kernel = Exponential(BALL.best_beta())
-    return kind(BALL, BUDGET, kernel, BALL.rkhs_radius(kernel), UNIT, levels=levels)
+    declared = OwnFunction(None, BALL, box=UNIT)
+    return kind(declared, BUDGET, kernel, radius=BALL.rkhs_radius(kernel), levels=levels)
 
 
 @pytest.mark.parametrize("name", SOUND)

@@ -136,7 +136,7 @@ class Own(Mechanism):
         self.code = code
 
     def run(self):
-        return (yield mean_of_people(OwnVector(self.code), self.relation.people, self.budget.mu))
+        return (yield mean_of_people(OwnVector(self.code), self.people, self.budget.mu))
 
     def result(self, released: Any, certificate: Certificate) -> Receipted:
         return Receipted()

@@ -143,7 +143,7 @@ def test_the_rule_is_public_and_sensible():
     assert choose("auto", OwnFunction(None, many, slope=1.0), BUDGET).name == "path"
     assert choose("auto", OwnFunction(None, few, slope=1.0), Budget(0.9, 0)).name == "k-norm"
     assert choose("auto", OwnFunction(None, few), BUDGET).name == "path"  # nothing is known of the mean's own slope
-    asked = choose("auto", OwnFunction(None, many, slope=1.0), BUDGET, pieces=5)
+    asked: Any = choose("auto", OwnFunction(None, many, slope=1.0), BUDGET, pieces=5)
     assert (asked.name, asked.pieces) == ("knots", 5)  # a path has none
     with pytest.raises(InvalidInput, match="1 to 8 pieces between knots, not 16"):
         choose("auto", OwnFunction(None, few, slope=1.0), BUDGET, pieces=16)

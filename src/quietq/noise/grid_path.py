@@ -88,16 +88,6 @@ def grid_of_normals(kernel: Kernel, levels: int, normals: Sequence[np.ndarray]) 
     return tables[0] if len(tables) == 1 else np.stack(tables)
 
 
-def grid_length(kernel: Kernel, levels: int, values: np.ndarray) -> float:
-    """The norm, in the kernel, of what takes these values on the grid: the length of the normals behind such a path."""
-    square, points = 0.0, np.arange(2**levels + 1) * 2.0**-levels
-    for factors, table in zip(kernel.tables, [values] if len(kernel.tables) == 1 else values, strict=True):
-        for axis, factor in enumerate(factors):
-            table = np.moveaxis(whiten(factor.beta, points, np.moveaxis(table, axis, -1)), -1, axis)
-        square += float(np.sum(table**2))
-    return math.sqrt(square)
-
-
 def grid_axes(kernel: Kernel) -> int:
     return len(kernel.tables[0]) + (len(kernel.tables) > 1)
 
@@ -190,41 +180,11 @@ def stretch(step: WhiteningStep, beta: float, levels: int) -> float:
     return math.sqrt(max(ratio, 1 / ratio)) * (1 + ROUNDINGS)
 
 
-def whiten_on_grid(kernel: Kernel, levels: int, numbers: np.ndarray, step: float) -> Whitened:
-    """For a kernel's path on a grid, axis by axis; a kernel of several tables has one more axis in front."""
-    tables = [[step_of(factor.beta, levels) for factor in table] for table in kernel.tables]
-    several = len(tables) > 1
-    parts = numbers / step if several else [numbers / step]
-    each = [_along_axes(table, part) for table, part in zip(tables, parts, strict=True)]
-    about, errors = (np.stack(parts) if several else parts[0] for parts in zip(*each, strict=True))
-
-    def exactly(i: int) -> Fraction:
-        place = tuple(int(one) for one in np.unravel_index(i, numbers.shape))
-        axes, before = (tables[place[0]], place[:1]) if several else (tables[0], ())
-        at, outputs = place[len(before) : len(before) + len(axes)], place[len(before) + len(axes) :]
-        corners = itertools.product(*(axis.weights(j) for axis, j in zip(axes, at, strict=True)))
-        return sum(
-            (
-                math.prod((weight for _, weight in corner), start=Fraction(1))
-                * in_steps(numbers.item(before + tuple(j for j, _ in corner) + outputs), step)
-                for corner in corners
-            ),
-            Fraction(0),
-        )
-
-    return Whitened(about, errors, exactly)
-
-
-def _along_axes(axes: Sequence[WhiteningStep], f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    errors = np.full(f.shape, TINY)
-    for axis, step in enumerate(axes):
-        f, errors = step.along(axis, f, errors)
-    return f, errors
-
-
 @dataclass(frozen=True)
 class GridShape:
-    """A kernel's path on the grid {0, 2^-levels, ..., 1}^d: one table, or one per part of an additive kernel."""
+    """The noise of a kernel's path on the grid {0, 2^-levels, ..., 1}^d: one table, or one per part of an additive
+    kernel, which has one more axis in front.
+    """
 
     kernel: Kernel
     levels: int
@@ -237,15 +197,47 @@ class GridShape:
     def norm(self) -> AnyKernelNorm:
         return self.kernel.norm
 
+    def _tables(self, values: np.ndarray) -> Sequence[np.ndarray]:
+        return list(values) if len(self.kernel.tables) > 1 else [values]
+
     def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
         return draw_grid(self.kernel, self.levels, shape[grid_axes(self.kernel) :], entropy)
 
     def length(self, difference: np.ndarray) -> float:
-        return grid_length(self.kernel, self.levels, difference)
+        """The norm, in the kernel, of what takes these values on the grid: the length of the normals behind it."""
+        square, points = 0.0, np.arange(2**self.levels + 1) * 2.0**-self.levels
+        for factors, table in zip(self.kernel.tables, self._tables(difference), strict=True):
+            for axis, factor in enumerate(factors):
+                table = np.moveaxis(whiten(factor.beta, points, np.moveaxis(table, axis, -1)), -1, axis)
+            square += float(np.sum(table**2))
+        return math.sqrt(square)
 
     def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
-        return whiten_on_grid(self.kernel, self.levels, numbers, step)
+        """Axis by axis, with a bound on the errors of each number; exactly by the corners that it comes from."""
+        tables = [[step_of(factor.beta, self.levels) for factor in table] for table in self.kernel.tables]
+        each = []
+        for axes, about in zip(tables, self._tables(numbers / step), strict=True):
+            errors = np.full(about.shape, TINY)
+            for axis, one in enumerate(axes):
+                about, errors = one.along(axis, about, errors)
+            each.append((about, errors))
+        several = len(tables) > 1
+
+        def exactly(i: int) -> Fraction:
+            place = tuple(int(one) for one in np.unravel_index(i, numbers.shape))
+            axes, before = (tables[place[0]], place[:1]) if several else (tables[0], ())
+            at, outputs = place[len(before) : len(before) + len(axes)], place[len(before) + len(axes) :]
+            corners = itertools.product(*(axis.weights(j) for axis, j in zip(axes, at, strict=True)))
+            return sum(
+                (
+                    math.prod((weight for _, weight in corner), start=Fraction(1))
+                    * in_steps(numbers.item(before + tuple(j for j, _ in corner) + outputs), step)
+                    for corner in corners
+                ),
+                Fraction(0),
+            )
+
+        return Whitened(*(np.stack(parts) if several else parts[0] for parts in zip(*each, strict=True)), exactly)
 
     def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
-        tables = whitened.copy()
-        return grid_of_normals(self.kernel, self.levels, [tables] if len(self.kernel.tables) == 1 else list(tables))
+        return grid_of_normals(self.kernel, self.levels, self._tables(whitened.copy()))
