@@ -427,7 +427,7 @@ def feature_maps() -> Any:
     x = generator().random((20, 2))
     maps = (qq.Fourier.draw(2, 6, 0.5), qq.Radial.spread(2, 6, 0.5), qq.Splines(False).sized(2), qq.Columns().sized(2),
             qq.Polynomials(2, (((0, 1),), ((1, 1),), ((0, 2),), ((0, 1), (1, 1)))))  # fmt: skip
-    return [[one.describe(), one(x)] for one in maps]
+    return [[one.to_dict(), one(x)] for one in maps]
 
 
 # What `privatise` releases

@@ -14,6 +14,7 @@ and so is biased where these are skewed. What is declared as known (`WorldModel`
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -102,9 +103,12 @@ class Moments(Mechanism):
             raise InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
         self.relation, self.budget, self.box = sessions.relation, budget, sessions.box
         self.largest, self.error = 2.0, 1e-12
-        spaces = sessions.spaces
-        self.spaces, self.model = spaces, world or WorldModel()
-        self.feature_map, self.moved = self.model.feature_map(spaces), self.model.learned(spaces.states)
+        self.spaces = spaces = sessions.spaces
+        self.model = world or WorldModel()
+        self.feature_map = self.model.feature_map(spaces)
+        self.moved = self.model.learned(spaces.states)
+        """The coordinates whose dynamics are learned."""
+        # What is neither known nor absent has its share of mu squared.
         parts = {name: share for name, share in SHARES.items() if name not in self.model.known}
         if "next" not in spaces.told or ("reward" in parts and "reward" not in spaces.told):
             raise InvalidInput("A world is made of next states and rewards: read them, or declare a known reward.")
@@ -112,17 +116,6 @@ class Moments(Mechanism):
             parts.pop("end", None)  # episodes never end by themselves
         whole = sum(parts.values())
         self._mu = {name: budget.mu * math.sqrt(share / whole) for name, share in parts.items()}
-        self._reward = self._ends = None
-        if "reward" in parts:
-            joint = Box.of([(0.0, 1.0)] * (spaces.states + spaces.numbers))
-            rewards = ModelledRows(self.relation, joint, StepRewards.of(spaces))
-            self._reward = Rounds(rewards, budget, self._mu["reward"], SETTINGS.reward_tolerance)
-        if "end" in parts:
-            unit = Box.of([(0.0, 1.0)] * spaces.states)
-            # Ends lie at the edges of where states are, so squares matter as much as slopes.
-            quadratic = WorldModel(degree=2).feature_map(Spaces(unit, 1))
-            ends = ModelledRows(self.relation, unit, Ends(spaces.states), quadratic)
-            self._ends = Rounds(ends, budget, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
         self.conditions = self._conditions()
         if isinstance(self.feature_map, Polynomials) and self.model.degree == 1 and self.model.features is None:
             self.remarks = (
@@ -134,6 +127,26 @@ class Moments(Mechanism):
     @classmethod
     def is_for(cls, feedback: AnyFeedback) -> bool:
         return isinstance(feedback, Sessions)
+
+    @cached_property
+    def _reward(self) -> Rounds | None:
+        """Rewards, as a model of state and action; None where they are known."""
+        if "reward" not in self._mu:
+            return None
+        joint = Box.of([(0.0, 1.0)] * (self.spaces.states + self.spaces.numbers))
+        rewards = ModelledRows(self.relation, joint, StepRewards.of(self.spaces))
+        return Rounds(rewards, self.budget, self._mu["reward"], SETTINGS.reward_tolerance)
+
+    @cached_property
+    def _ends(self) -> Rounds | None:
+        """Log-odds of ends, as a model of the state alone; None where they are known, or there are none."""
+        if "end" not in self._mu:
+            return None
+        unit = Box.of([(0.0, 1.0)] * self.spaces.states)
+        # Ends lie at the edges of where states are, so squares matter as much as slopes.
+        quadratic = WorldModel(degree=2).feature_map(Spaces(unit, 1))
+        ends = ModelledRows(self.relation, unit, Ends(self.spaces.states), quadratic)
+        return Rounds(ends, self.budget, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
 
     def _conditions(self) -> tuple[Assumption, ...]:
         released = tuple(code() for part, code in PART_CODES.items() if part in self._mu)
@@ -190,15 +203,18 @@ class Moments(Mechanism):
         """What is to be added to the log-odds of balanced ends, so that there are as many as there were, and the
         standard deviation of its noise, which is that of the last query.
         """
-        rate, clip, off = 0.0, 1.0, 0.0
+        rate, bound, off = 0.0, 1.0, 0.0
         mu = self._mu["end"] * math.sqrt(SETTINGS.rate_share / SETTINGS.rate_rounds)
         for _ in range(SETTINGS.rate_rounds):
-            statistic = EndRates(LogOdds(ends, rate), self.spaces.states, clip)
+            # Rates of ends, by the model so far and as they were, each person's clipped to the bound.
+            statistic = EndRates(LogOdds(ends, rate), self.spaces.states, bound)
             query = mean_of_people(statistic, self.people, mu)
-            expected, found = clip * np.maximum((yield query), query.law.sigma)
+            noise = bound * query.law.sigma
+            expected, found = np.maximum(bound * (yield query), noise)
             rate += math.log(found / expected)
-            off = clip * query.law.sigma * math.hypot(1 / found, 1 / expected)
-            clip = min(clip, SETTINGS.margin * max(found, clip * query.law.sigma))
+            off = noise * math.hypot(1 / found, 1 / expected)
+            # Rare ends need a narrow bound, or noise hides them.
+            bound = min(bound, SETTINGS.margin * max(found, noise))
         return rate, off
 
     def result(self, released: FittedWorld, certificate: Certificate) -> PrivateWorld:
