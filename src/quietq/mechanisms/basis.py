@@ -81,8 +81,7 @@ class Basis:
         order = sorted(range(len(terms)), key=lambda i: len(terms[i]))
         feature_map = Polynomials(dimension, tuple(terms[i] for i in order))
         keys = [(len(term), sum(degree for _, degree in term)) for term in feature_map.terms]
-        known = {key: i for i, key in enumerate(sorted(set(keys)))}
-        groups = np.array([known[key] for key in keys])
+        groups = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
         places = np.arange(len(terms))
         return cls(feature_map, False, None, 1, places, 0 * places, None, variances[order], groups)
 

@@ -237,7 +237,8 @@ class GridShape:
                 Fraction(0),
             )
 
-        return Whitened(*(np.stack(parts) if several else parts[0] for parts in zip(*each, strict=True)), exactly)
+        about, errors = (np.stack(parts) if several else parts[0] for parts in zip(*each, strict=True))
+        return Whitened(about, errors, exactly)
 
     def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
         return grid_of_normals(self.kernel, self.levels, self._tables(whitened.copy()))
