@@ -9,7 +9,6 @@ noise of the budget.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from jaxtyping import Float
 from benchmarks.study import ROOT, Case, Draws, Numbers, Study
 from quietq.feedback import voters
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
 from quietq.privacy import Budget, people
@@ -128,15 +126,14 @@ def _regrets(
     reward: Callable[[np.ndarray], np.ndarray], number: int, slope: float, budget: Budget, reach: float, seed: int
 ) -> Numbers:
     """Of each kind at the same protection, of the one that "auto" takes, and of the best."""
-    task = Task(people(number, 0.0, 1.0, slope), budget, slope=slope, largest=1.5)
+    feedback = OwnFunction(reward, people(number, 0.0, 1.0, slope), slope=slope, largest=1.5)
     found = {}
     for kind in KINDS:
-        pure = replace(task, budget=Budget(pure_epsilon(budget.mu), 0.0))
-        mechanism = choose(kind, pure if kind == "k-norm" else task)
-        feedback = OwnFunction(reward, task.relation)
+        pure = Budget(pure_epsilon(budget.mu), 0.0)
+        mechanism = choose(kind, feedback, pure if kind == "k-norm" else budget)
         released = [simulate(mechanism, feedback, NOISES * seed + one)(STATES) for one in range(NOISES)]
         found[kind] = float(_lost(reward(STATES), np.column_stack(released), reach).mean())
-    return {"auto": found[choose("auto", task).name], **found, "best of them": min(found.values())}
+    return {"auto": found[choose("auto", feedback, budget).name], **found, "best of them": min(found.values())}
 
 
 def _lost(true: Curve, released: Float[np.ndarray, "points draws"], reach: float) -> Float[np.ndarray, " draws"]:

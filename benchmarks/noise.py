@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measuring import Row, ratio
-from quietq.mechanisms.laws import Gaussian, Independent
+from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.path import Path
 from quietq.noise import Exponential, GridPath, SeededEntropy, SystemEntropy
 from quietq.noise.box import UNIT
+from quietq.noise.laws import Gaussian, Independent
 from quietq.noise.rounding import rounding_step
 from quietq.paper.sampler import SortedPath
 from quietq.privacy import Budget, people
@@ -53,7 +54,9 @@ def exact() -> list[Row]:
     """Seconds from values to a release in real numbers, rounded once: the smallest and the largest table of a path."""
     ball, found = people(50, 0, 0.5, 1), []
     for levels in (10, 16):
-        law = Path(ball, Budget(0.9, 1e-4), KERNEL, ball.rkhs_radius(KERNEL), UNIT, levels=levels).law
+        law = Path(
+            OwnFunction(None, ball, box=UNIT), Budget(0.9, 1e-4), KERNEL, radius=ball.rkhs_radius(KERNEL), levels=levels
+        ).law
         values, taken = np.linspace(0, 0.5, 2**levels + 1), []
         for _ in range(5):
             began = time.perf_counter()

@@ -27,7 +27,6 @@ from benchmarks.measuring import Row, ratio
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.returns import Returns
 from quietq.feedback.sessions import Sessions
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose, privatise
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
@@ -172,7 +171,7 @@ def peak(states: np.ndarray) -> np.ndarray:
 
 def ask(feedback: Ratings) -> Iterator[Took]:
     """The queries of a simulated release, and what each took; in the end, how near the truth it is."""
-    mechanism, entropy = choose("auto", Task.of(feedback, BUDGET)), SeededEntropy(0)
+    mechanism, entropy = choose("auto", feedback, BUDGET), SeededEntropy(0)
     steps = mechanism.run()
     query = next(steps)
     while True:

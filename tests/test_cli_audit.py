@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("jax")
 
 from quietq import Budget, audit as room
+from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import moments, rounds
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.paper.attacks.attack_plan import plan_trainings
 from quietq.worlds import WALK
@@ -87,7 +87,7 @@ def test_in_words(quietq):
     assert code == 0
     assert "reward/path is certified for epsilon 0.9" in out
     assert "twice the promised mu by 416 runs" in out
-    path = choose("path", Task(WALK.relation(50), Budget(50.0, 1e-4), WALK.box))
+    path = choose("path", OwnFunction(None, WALK.relation(50), box=WALK.box), Budget(50.0, 1e-4))
     finding = room.audit_reward(WALK, path, 60, confidence=0.99)
     broken = room.Finding(finding.attack, room.Promise("claimed", 0.1, 1e-4), 60, finding.by_epsilon, finding.by_mu)
     assert room.in_words(broken).startswith(

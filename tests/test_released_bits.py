@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quietq.mechanisms.privatise import MECHANISMS
+from quietq.mechanisms.candidates import MECHANISMS
 from quietq.online import POLICIES
 from quietq.paper.methods import METHODS
 

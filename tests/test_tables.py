@@ -12,7 +12,7 @@ import pytest
 import quietq as qq
 from quietq.cli import options
 from quietq.feedback import FEEDBACK
-from quietq.mechanisms.privatise import MECHANISMS
+from quietq.mechanisms.candidates import MECHANISMS
 from quietq.paper.method_table import METHOD_TABLE, Described
 from quietq.privacy.trained_methods import TRAINED_METHODS, TrainedMethod
 from quietq.worlds import WORLDS, find_world, plan_on_grid

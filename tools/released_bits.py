@@ -46,16 +46,16 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.paper.theorem", "claimed_budget"),
     ("quietq.noise", "Polynomials SeededEntropy SystemEntropy"),
     ("quietq.noise.ball", "Ball"),
-    ("quietq.noise.exact_gaussian", "Chance add_exactly draw_normals"),
+    ("quietq.noise.exact_gaussian", "Chance add_exactly as_they_are by_matrix draw_normals"),
     ("quietq.noise.exact_path", "ExactPath"),
     ("quietq.noise.increments", "IncrementBody"),
-    ("quietq.noise.whitening", "as_they_are by_matrix on_grid_axes"),
+    ("quietq.noise.grid_path", "GridShape"),
     ("quietq.feedback.synthetic", "Survey"),
     ("quietq.feedback.trajectories", "Cells"),
     ("quietq.mechanisms", "expected"),
-    ("quietq.mechanisms.mechanism", "Task"),
+    ("quietq.feedback.own_function", "OwnFunction"),
+    ("quietq.mechanisms.candidates", "MECHANISMS candidates"),
     ("quietq.mechanisms.privatise", "choose"),
-    ("quietq.mechanisms.privatise", "MECHANISMS"),
     ("quietq.worlds", "WALK find_world mean_return plan_on_grid walk_reward"),
     ("quietq.paper.observed", "observe"),
     ("quietq.online",
@@ -369,7 +369,7 @@ def exact_sum() -> Any:
     numbers = generator().normal(size=150)
     matrix = generator(1).normal(size=(6, 6))
     step = 2.0**-40
-    grid = qq.on_grid_axes(qq.Product((1.0, 2.0)), 3, generator(2).normal(size=(9, 9)), step)
+    grid = qq.GridShape(qq.Product((1.0, 2.0)), 3).whiten(generator(2).normal(size=(9, 9)), step)
     white = [qq.as_they_are(numbers, step), qq.by_matrix(matrix, numbers[:6], step), grid]
     return [qq.add_exactly(one, 0.3, step) for one in white]
 
@@ -426,7 +426,7 @@ def feature_maps() -> Any:
     x = generator().random((20, 2))
     maps = (qq.Fourier.draw(2, 6, 0.5), qq.Radial.spread(2, 6, 0.5), qq.Splines(False).sized(2), qq.Columns().sized(2),
             qq.Polynomials(2, (((0, 1),), ((1, 1),), ((0, 2),), ((0, 1), (1, 1)))))  # fmt: skip
-    return [[one.describe(), one(x)] for one in maps]
+    return [[one.to_dict(), one(x)] for one in maps]
 
 
 # What `privatise` releases
@@ -786,11 +786,14 @@ def people_needed() -> Any:
 
 @case("public/expected errors")
 def expected_errors() -> Any:
-    tasks = {"function": qq.Task(fifty(), budget(), slope=1.0), "rows": qq.Task.of(ratings(), budget()),
-             "sessions": qq.Task.of(sessions(), budget())}  # fmt: skip
-    return {f"{name} {kind}": [one.expected_error() for one in entry.propose(task)]
-            for name, task in tasks.items() for kind, entry in sorted(qq.MECHANISMS.items())
-            if entry.takes == task.gives}  # fmt: skip
+    told = {}
+    sources = {"function": qq.OwnFunction(None, fifty(), slope=1.0), "rows": ratings(), "sessions": sessions()}
+    for name, source in sources.items():
+        for kind, entry in sorted(qq.MECHANISMS.items()):
+            if entry.is_for(source):
+                by_pieces = {getattr(one, "pieces", 0): one for one in reversed(qq.candidates(source, budget(), kind))}
+                told[f"{name} {kind}"] = [one.expected_error() for _, one in sorted(by_pieces.items())]
+    return told
 
 
 # Agents
@@ -974,7 +977,9 @@ def audited_mechanism() -> Any:
 
 @cases("audit/reward", {noise: noise for noise in ("path", "k-norm", "knots")})
 def audited_reward(noise: str) -> Any:
-    return found(qq.audit_reward(qq.WALK, qq.choose(noise, qq.Task(fifty(), budget(), qq.WALK.box)), 60))
+    return found(
+        qq.audit_reward(qq.WALK, qq.choose(noise, qq.OwnFunction(None, fifty(), box=qq.WALK.box), budget()), 60)
+    )
 
 
 @case("audit/evaluation")
@@ -1001,7 +1006,7 @@ def audited_bandit() -> Any:
 
 @case("audit/frozen releases")
 def frozen() -> Any:
-    tried = [qq.frozen_release(qq.choose(noise, qq.Task(fifty(), budget(), pieces=pieces)))
+    tried = [qq.frozen_release(qq.choose(noise, qq.OwnFunction(None, fifty()), budget(), pieces=pieces))
              for noise, pieces in (("knots", 4), ("k-norm", 4))]  # fmt: skip
     return [*map(moved, tried)]
 

@@ -9,8 +9,8 @@ import pytest
 
 from quietq import Budget
 from quietq.audit.finding import Finding
-from quietq.mechanisms.laws import Law
 from quietq.mechanisms.mechanism import Mechanism
+from quietq.noise.laws import Law
 from quietq.worlds import WALK
 
 SURE = 1 - 1e-6

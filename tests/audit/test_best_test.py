@@ -12,15 +12,14 @@ from quietq import Budget, SupBall
 from quietq.audit.draws import BestTest, optimal_weights
 from quietq.audit.finding import Attack
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.laws import Gaussian, Independent, KNorm
-from quietq.mechanisms.mechanism import Mechanism, Query, Task
-from quietq.mechanisms.path import GridShape
+from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.mechanisms.privatise import choose
 from quietq.noise.ball import Ball
 from quietq.noise.box import UNIT
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.grid_path import draw_grid
+from quietq.noise.grid_path import GridShape, draw_grid
 from quietq.noise.kernels import Additive, Exponential, Product
+from quietq.noise.laws import Gaussian, Independent, KNorm
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.observed import observed_mechanism
 from quietq.privacy.cost import Cost
@@ -68,7 +67,7 @@ def test_paths_of_several_coordinates_are_too() -> None:
 
 
 def test_knots_are_measured_by_the_ellipsoid_around_what_a_person_can_do() -> None:
-    query = next(choose("knots", Task(BALL, BUDGET, pieces=3)).run())
+    query = next(choose("knots", OwnFunction(None, BALL), BUDGET, pieces=3).run())
     draws = np.array([query.law.draw((3,), SeededEntropy(seed)) for seed in range(20_000)])
     difference = np.array([0.01, -0.01, 0.005])
     by_covariance = math.sqrt(difference @ np.linalg.solve(np.cov(draws.T), difference))
@@ -78,7 +77,7 @@ def test_knots_are_measured_by_the_ellipsoid_around_what_a_person_can_do() -> No
 
 def test_increments_are_measured_by_their_body() -> None:
     """At most l/d each, and a range of the running sum of at most twice the radius: by halving an interval."""
-    law = next(choose("k-norm", Task(BALL, Budget(0.9, 0), pieces=4)).run()).law
+    law = next(choose("k-norm", OwnFunction(None, BALL), Budget(0.9, 0), pieces=4).run()).law
 
     def fits(increments: np.ndarray) -> bool:
         sums = [sum(increments[:i]) for i in range(5)]
@@ -139,7 +138,7 @@ def test_scores_are_those_of_the_released_thing(noise: str, pieces: int | None) 
         return r(states) + 0.01 - 0.01 * np.asarray(states)
 
     budget = Budget(0.9, 0) if noise == "k-norm" else BUDGET
-    mechanism = choose(noise, Task(BALL, budget, UNIT, pieces=pieces))
+    mechanism = choose(noise, OwnFunction(None, BALL, box=UNIT), budget, pieces=pieces)
     test = BestTest(mechanism, OwnFunction(r, BALL), OwnFunction(other, BALL))
     private: Any = privatise(r, budget, relation=BALL, noise=noise, pieces=pieces, simulate=7)
     law, values = next(mechanism.run()).law, private.values

@@ -18,7 +18,8 @@ from quietq import Budget, SupBall
 from quietq.audit.distinguisher import Scores
 from quietq.audit.draws import audit_reward
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
-from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.mechanism import Mechanism
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.mechanisms.privatise import choose
 from quietq.noise import increments
@@ -77,11 +78,13 @@ PATH = GaussianProcessMechanism.for_relation(BALL, STRONG, levels=8).mechanism
 LIKED = FiniteRankMechanism.for_relation(Likings().relation(50), STRONG).mechanism
 REWARDS: dict[str, Callable[[bool], Finding]] = {
     "path": lambda broken: audit_half(PATH, broken),
-    "knots": lambda broken: audit_half(choose("knots", Task(BALL, STRONG, WALK.box, pieces=2)), broken),
+    "knots": lambda broken: audit_half(
+        choose("knots", OwnFunction(None, BALL, box=WALK.box), STRONG, pieces=2), broken
+    ),
     "weights": lambda broken: audit_half(LIKED, broken, world=Likings()),
     "observed": lambda broken: audit_half(observed_mechanism(WALK, SupBall(0.1), STRONG, rewards=60), broken),
     "k-norm": lambda broken: audit_half(
-        choose("k-norm", Task(BALL, Budget(PURE, 0.0), WALK.box, pieces=2)), broken, 2000
+        choose("k-norm", OwnFunction(None, BALL, box=WALK.box), Budget(PURE, 0.0), pieces=2), broken, 2000
     ),
 }
 

@@ -12,11 +12,11 @@ from quietq import Budget
 from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import audit_draws, optimal_weights
 from quietq.audit.finding import Attack, Finding, Promise
-from quietq.mechanisms.laws import Gaussian
-from quietq.mechanisms.path import GaussianProcessMechanism, GridShape
+from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.grid_path import GridPath, draw_grid, grid_points
+from quietq.noise.grid_path import GridPath, GridShape, draw_grid, grid_points
 from quietq.noise.kernels import Exponential
+from quietq.noise.laws import Gaussian
 from quietq.paper.sampler import SortedPath
 
 # One mechanism's noise for two releases; a seed that is known

@@ -16,7 +16,7 @@ from quietq.audit.everything import model_title, models_of_all_kinds, plan_relea
 from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
 from quietq.audit.neighbours import Look, moves
-from quietq.mechanisms.mechanism import Task
+from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.mechanisms.privatise import choose
 from quietq.noise.box import Box
@@ -164,7 +164,7 @@ def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(InvalidInput, match="one reward function"):
         frozen_release(GaussianProcessMechanism.for_relation(several, BUDGET, levels=4).mechanism)
     with pytest.raises(InvalidInput, match="no search among the neighbours of a Trajectories"):
-        moves(Trajectories(3, 1.0), Look.of(choose("path", Task(BALL, BUDGET))), np.random.default_rng(0))
+        moves(Trajectories(3, 1.0), Look.of(choose("path", OwnFunction(None, BALL), BUDGET)), np.random.default_rng(0))
 
 
 KERNELS = [

@@ -18,7 +18,7 @@ from quietq.audit.worst_rows import worst_rows
 from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.mechanisms.mechanism import Mechanism
 from quietq.mechanisms.path import Path
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
@@ -69,8 +69,8 @@ def test_half_the_noise_is_caught(kind: type, what: str) -> None:
 
 SOUND = {
     "path": lambda: coarse_path(Path),
-    "k-norm": lambda: choose("k-norm", Task(BALL, BUDGET, pieces=2)),
-    "knots": lambda: choose("knots", Task(BALL, BUDGET, pieces=2)),
+    "k-norm": lambda: choose("k-norm", OwnFunction(None, BALL), BUDGET, pieces=2),
+    "knots": lambda: choose("knots", OwnFunction(None, BALL), BUDGET, pieces=2),
     "weights": lambda: FiniteRankMechanism.for_relation(WEIGHTS, BUDGET).mechanism,
     "observed": lambda: observed_mechanism(WALK, SUP, BUDGET, rewards=60),
 }
@@ -78,7 +78,8 @@ SOUND = {
 
 def coarse_path(kind: type[Path], levels: int = 5) -> Path:
     kernel = Exponential(BALL.best_beta())
-    return kind(BALL, BUDGET, kernel, BALL.rkhs_radius(kernel), UNIT, levels=levels)
+    declared = OwnFunction(None, BALL, box=UNIT)
+    return kind(declared, BUDGET, kernel, radius=BALL.rkhs_radius(kernel), levels=levels)
 
 
 @pytest.mark.parametrize("name", SOUND)

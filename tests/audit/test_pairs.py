@@ -10,7 +10,6 @@ import pytest
 from quietq import Budget, InvalidInput, LipschitzBall, SupBall
 from quietq.audit.neighbours import MOVES, Pair, farthest_move, neighbours
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise.kernels import Exponential
 from quietq.paper.attacks.on_trainings import PairReward
@@ -89,7 +88,7 @@ def test_a_zigzag_on_its_own_grid_has_nearly_the_largest_norm() -> None:
 def test_the_farthest_move_lies_within_the_relation_too_and_near_its_edge(
     noise: Any, pieces: int | None, relation: LipschitzBall
 ) -> None:
-    mechanism = choose(noise, Task(relation, Budget(0.9, 1e-4), WALK.box, pieces=pieces))
+    mechanism = choose(noise, OwnFunction(None, relation, box=WALK.box), Budget(0.9, 1e-4), pieces=pieces)
     _, function = farthest_move(mechanism)
     assert callable(function)
     move = function(np.linspace(0, 1, POINTS))

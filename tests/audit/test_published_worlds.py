@@ -16,7 +16,6 @@ from quietq import PrivateWorld, WorldModel
 from quietq.audit.finding import Movement
 from quietq.audit.worst_rows import Neighbourhood, WorstRows, numbers_in_file, worst_rows
 from quietq.mechanisms import moments
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.moments import Moments
 from quietq.mechanisms.release import simulate
 
@@ -27,7 +26,7 @@ NEAR, FAR = (0, 0, 0.0, 0.0, 0, 0.0, 0), (0, 0, 1.0, 0.0, 1, 1.0, 1)
 
 
 def mechanism(kind: type[Moments] = Moments, model: WorldModel | None = DYNAMICS) -> Any:
-    return kind(replace(Task.of(read(made_up()), STRONG), world=model))
+    return kind(read(made_up()), STRONG, model)
 
 
 def neighbours(one: Any, *rows: Any) -> WorstRows:

@@ -18,8 +18,7 @@ from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms import rounds
-from quietq.mechanisms.mechanism import Task
-from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.mechanism import mean_of_people
 from quietq.mechanisms.rounds import Rounds
 
 AMPLE = Budget(10.0, 1e-6)
@@ -37,7 +36,7 @@ def moved(kind: str, tries: int = 4, **options: Any) -> Movement:
 
 def plan(kind: str, mechanism: type[Rounds] = Rounds, budget: Budget = AMPLE) -> Rounds:
     read, source = all_but_two(kind, PEOPLE)
-    return mechanism(Task.of(read(source), budget))
+    return mechanism(read(source), budget)
 
 
 QUICK = {"rounds": ("ratings", "ratings of items", "comparisons of segments"), "moments": ()}

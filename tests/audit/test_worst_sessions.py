@@ -12,9 +12,8 @@ from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.transition_statistics import NormalisedMoments, square, triangle
 from quietq.mechanisms import moments, rounds
-from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.mechanisms.mechanism import Mechanism, mean_of_people
 from quietq.mechanisms.moments import Moments
-from quietq.mechanisms.people_mean import mean_of_people
 from quietq.released.world_model import WorldModel
 from quietq.worlds.plan_check import PlanCheck, Played
 from quietq.worlds.planning import LinearPolicy
@@ -53,8 +52,7 @@ def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mechanism(kind: type[Moments] = Moments, model: WorldModel | None = DYNAMICS) -> Mechanism:
-    task = Task.of(read(made_up()), AMPLE)
-    return kind(Task(**{**vars(task), "world": model}))
+    return kind(read(made_up()), AMPLE, model)
 
 
 def moved(mechanism: Mechanism, tries: int = 4, read: Any = read) -> Movement:
@@ -169,7 +167,6 @@ def test_episodes_read_as_people_are_found():
         named = pl.col("who").cast(pl.String).str.strip_chars() + "/" + pl.col("visit").cast(pl.String)
         return read([one.with_columns(who=named) for one in frames], people=2 * PEOPLE)
 
-    task = Task.of(by_visit(made_up()), AMPLE)
-    broken = Moments(Task(**{**vars(task), "world": DYNAMICS}))
+    broken = Moments(by_visit(made_up()), AMPLE, DYNAMICS)
     with pytest.raises((Unprotected, AssertionError)):
         assert not moved(broken, read=by_visit).exceeds

@@ -7,9 +7,9 @@ import numpy as np
 
 from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms.laws import Gaussian, Independent
 from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
 from quietq.noise.box import Box
+from quietq.noise.laws import Gaussian, Independent
 from quietq.privacy.assumptions import Code
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.cost import Cost
@@ -34,8 +34,6 @@ class Leaning(Vector):
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Answers(Feedback):
     """How people lean on the whole."""
-
-    gives: str = "leaning"
 
     @classmethod
     def read(cls, source, *, people, person="person", answer="answer", **options):
@@ -72,19 +70,23 @@ class PrivateLeaning:
 class NoisyMean(Mechanism):
     """Gaussian noise on one mean."""
 
-    name, takes = "mean", "leaning"
+    name = "mean"
     conditions = ()
 
-    def __init__(self, task):
+    @classmethod
+    def is_for(cls, feedback):
+        return isinstance(feedback, Answers)
+
+    def __init__(self, answers, budget):
         self.relation, self.budget, self.box, self.largest, self.error = (
-            task.relation,
-            task.budget,
-            task.domain,
+            answers.relation,
+            budget,
+            answers.box,
             1.0,
             0.0,
         )
-        self.sensitivity = task.relation.radius * SLACK
-        self.law = Gaussian(self.sensitivity / task.budget.mu, Independent(ObservedRewards(1, 0)))
+        self.sensitivity = answers.relation.radius * SLACK
+        self.law = Gaussian(self.sensitivity / budget.mu, Independent(ObservedRewards(1, 0)))
 
     @property
     def cost(self):
@@ -95,7 +97,3 @@ class NoisyMean(Mechanism):
 
     def result(self, released, certificate):
         return PrivateLeaning(float(released[0]), certificate)
-
-    @classmethod
-    def propose(cls, task):
-        return [cls(task)]

@@ -14,7 +14,7 @@ from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, privatise
 from quietq.audit.worst_rows import worst_rows
 from quietq.feedback import FEEDBACK
 from quietq.feedback.schema import Category
-from quietq.mechanisms.privatise import MECHANISMS
+from quietq.mechanisms.candidates import MECHANISMS
 
 BUDGET = Budget(0.9, 1e-4)
 ANSWERS = pl.DataFrame(

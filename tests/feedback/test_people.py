@@ -10,9 +10,8 @@ from people_data import GRID, LEVELS, ROUNDING, frame
 
 from quietq import Exponential, RkhsBall
 from quietq.feedback import Ratings
-from quietq.mechanisms.knots import least_shape
 from quietq.noise.feature_maps import Splines
-from quietq.noise.increments import IncrementBody
+from quietq.noise.increments import IncrementBody, least_shape
 from quietq.privacy.kernel_norms import AdditiveNorm
 from quietq.privacy.relations import LipschitzBall
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from quietq.mechanisms.knots import OnKnots
-from quietq.mechanisms.laws import KNorm
 from quietq.noise.exact import LazyUniform, exponentials, round_exactly
+from quietq.noise.laws import KNorm
 from quietq.privacy.norms import IncrementGauge
 from quietq.privacy.relations import LipschitzBall
 

@@ -28,10 +28,10 @@ from quietq import (
     people,
     privatise,
 )
+from quietq.feedback.sessions import Sessions
 from quietq.feedback.statistic import Vector
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.mechanism import Mechanism
-from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.mechanism import Mechanism, mean_of_people
 from quietq.mechanisms.release import release
 from quietq.online.linear import Linear
 from quietq.paper import Evaluation
@@ -118,8 +118,12 @@ def came_by(code: Code) -> Entry:
 class Own(Mechanism):
     """A mechanism of somebody's own, whose statistic is code."""
 
-    name, releases, takes = "own", "reward", "sessions"
+    name, releases = "own", "reward"
     conditions = ()
+
+    @classmethod
+    def is_for(cls, feedback):
+        return isinstance(feedback, Sessions)
 
     def __init__(self, code: Code, sessions: Any) -> None:
         self.relation, self.box, self.budget, self.largest, self.error = (
@@ -132,7 +136,7 @@ class Own(Mechanism):
         self.code = code
 
     def run(self):
-        return (yield mean_of_people(OwnVector(self.code), PEOPLE, self.budget.mu))
+        return (yield mean_of_people(OwnVector(self.code), self.people, self.budget.mu))
 
     def result(self, released: Any, certificate: Certificate) -> Receipted:
         return Receipted()

@@ -8,6 +8,7 @@ import polars
 import pytest
 
 from quietq import Accountant, Budget, InvalidInput, Ratings, Sessions, Trajectories, privatise
+from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms import evaluate_policies
 from quietq.mechanisms.privatise import choose
@@ -75,9 +76,8 @@ def test_nothing_is_set_apart_by_a_part():
 
 
 def test_a_mechanism_that_was_chosen_by_hand_keeps_to_it():
-    from quietq.mechanisms.mechanism import Task
 
-    task = Task(people(28, 0, 0.5, 1), HALF, slope=1.0)
-    assert choose("auto", task).cost.mu == HALF.mu
+    declared = OwnFunction(None, people(28, 0, 0.5, 1), slope=1.0)
+    assert choose("auto", declared, HALF).cost.mu == HALF.mu
     with pytest.raises(InvalidInput, match=f"{ONLY}.*'k-norm' has no mu"):
-        choose("k-norm", task)
+        choose("k-norm", declared, HALF)

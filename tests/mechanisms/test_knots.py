@@ -9,12 +9,11 @@ from hypothesis import given, strategies as st
 from scipy.stats import gamma, ks_2samp, kstest
 
 from quietq import Budget, InvalidInput, people
-from quietq.mechanisms.knots import OnKnots, least_shape, vertices
-from quietq.mechanisms.mechanism import Task
+from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.privatise import choose
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.grid_path import draw_grid
-from quietq.noise.increments import IncrementBody, to_curve
+from quietq.noise.increments import IncrementBody, least_shape, to_curve, vertices
 from quietq.privacy.relations import LipschitzBall
 
 BALLS = [LipschitzBall(0.5, 2.0), LipschitzBall(1.0, 0.5), LipschitzBall(0.3, 5.0)]
@@ -117,7 +116,7 @@ def test_the_ellipsoid_has_the_least_trace(ball):
 @pytest.mark.parametrize(("pieces", "before"), [(4, 0.05093), (6, 0.05213), (8, 0.05224)])
 def test_leaving_the_constant_out_saves_noise(pieces, before):
     """Before: the ellipsoid of least trace around the values at the knots, and its error about the mean."""
-    mechanism: Any = choose("knots", Task(people(50, 0, 0.5, 1), BUDGET, pieces=pieces))
+    mechanism: Any = choose("knots", OwnFunction(None, people(50, 0, 0.5, 1)), BUDGET, pieces=pieces)
     assert 0.96 < mechanism.noise_error() / before < 0.985
     drawn = [to_curve(mechanism.law.draw((pieces,), SeededEntropy(seed))) for seed in range(600)]
     assert np.sqrt(np.mean(np.square(drawn))) == pytest.approx(mechanism.noise_error(), rel=0.1)
@@ -132,45 +131,45 @@ def test_too_many_pieces_are_refused_in_time():
 def test_shaped_noise_beats_the_path_by_a_fifth():
     ball = people(50, 0, 0.5, 1)
     shaped, path = (
-        choose(noise, Task(ball, BUDGET, level=level)) for noise, level in (("knots", False), ("path", True))
+        choose(noise, OwnFunction(None, ball), BUDGET, level=level)
+        for noise, level in (("knots", False), ("path", True))
     )
     assert min(shaped.expected_error(), 1) < 0.83 * path.expected_error()
 
 
 def test_the_rule_is_public_and_sensible():
     few, many = people(28, 0, 0.5, 1), people(10_000, 0, 0.5, 1)
-    assert choose("auto", Task(few, BUDGET, slope=1.0)).name == "knots"
-    assert choose("auto", Task(many, BUDGET, slope=1.0)).name == "path"
-    assert choose("auto", Task(few, Budget(0.9, 0), slope=1.0)).name == "k-norm"
-    assert choose("auto", Task(few, BUDGET)).name == "path"  # nothing is known of the mean's own slope
-    asked = choose("auto", Task(many, BUDGET, slope=1.0, pieces=5))
-    assert isinstance(asked, OnKnots)
+    assert choose("auto", OwnFunction(None, few, slope=1.0), BUDGET).name == "knots"
+    assert choose("auto", OwnFunction(None, many, slope=1.0), BUDGET).name == "path"
+    assert choose("auto", OwnFunction(None, few, slope=1.0), Budget(0.9, 0)).name == "k-norm"
+    assert choose("auto", OwnFunction(None, few), BUDGET).name == "path"  # nothing is known of the mean's own slope
+    asked: Any = choose("auto", OwnFunction(None, many, slope=1.0), BUDGET, pieces=5)
     assert (asked.name, asked.pieces) == ("knots", 5)  # a path has none
     with pytest.raises(InvalidInput, match="1 to 8 pieces between knots, not 16"):
-        choose("auto", Task(few, BUDGET, slope=1.0, pieces=16))
+        choose("auto", OwnFunction(None, few, slope=1.0), BUDGET, pieces=16)
     with pytest.raises(InvalidInput, match="leave pieces out"):
-        choose("auto", Task(few, BUDGET, slope=1.0, pieces=4, level=True))
-    assert "knots with 4 pieces" in choose("knots", Task(few, BUDGET, slope=1.0, pieces=4)).remarks[-1]
-    assert "not by the data" in choose("auto", Task(few, BUDGET, slope=1.0)).remarks[-1]
+        choose("auto", OwnFunction(None, few, slope=1.0), BUDGET, pieces=4, level=True)
+    assert "knots with 4 pieces" in choose("knots", OwnFunction(None, few, slope=1.0), BUDGET, pieces=4).remarks[-1]
+    assert "not by the data" in choose("auto", OwnFunction(None, few, slope=1.0), BUDGET).remarks[-1]
 
 
 def test_a_path_has_less_noise_about_its_mean_unless_the_level_counts():
     ball = people(50, 0, 0.5, 1)
-    both: list[Any] = [choose("path", Task(ball, BUDGET, level=level)) for level in (True, False)]
+    both: list[Any] = [choose("path", OwnFunction(None, ball), BUDGET, level=level) for level in (True, False)]
     with_level, about_mean = both
     assert 0.895 < about_mean.expected_error() / with_level.expected_error() < 0.905
     betas = [mechanism.law.norm.beta for mechanism in both]
     assert betas == pytest.approx([4.0, 1.044], abs=0.001)
-    several: Any = choose("path", Task(people(50, 0, 0.5, 1, actions=2), BUDGET))
+    several: Any = choose("path", OwnFunction(None, people(50, 0, 0.5, 1, actions=2)), BUDGET)
     assert several.law.norm.beta == 4.0  # constants decide between actions
-    assert choose("auto", Task(people(28, 0, 0.5, 1), BUDGET, slope=1.0, level=True)).name == "path"
+    assert choose("auto", OwnFunction(None, people(28, 0, 0.5, 1), slope=1.0), BUDGET, level=True).name == "path"
     for noise in ("knots", "k-norm"):
         with pytest.raises(InvalidInput, match="leaves the reward's level out"):
-            choose(noise, Task(ball, BUDGET, level=True))
+            choose(noise, OwnFunction(None, ball), BUDGET, level=True)
 
 
 def test_a_path_is_expected_to_err_by_what_its_noise_does():
-    mechanism: Any = choose("path", Task(people(50, 0, 0.5, 1), BUDGET))
+    mechanism: Any = choose("path", OwnFunction(None, people(50, 0, 0.5, 1)), BUDGET)
     draws = [draw_grid(mechanism.kernel, 6, (), SeededEntropy(seed)) for seed in range(2000)]
     assert mechanism.expected_error() == pytest.approx(mechanism.sigma * np.std(draws, axis=1).mean(), rel=0.15)
 
@@ -178,8 +177,8 @@ def test_a_path_is_expected_to_err_by_what_its_noise_does():
 def test_k_norm_is_better_while_knots_are_few():
     """theory: better than Gaussian while d + 1 < (epsilon/mu)^2, about 10 at epsilon = 0.9."""
     ball = people(50, 0, 0.5, 1)
-    shaped = {d: choose("knots", Task(ball, BUDGET, pieces=d)).expected_error() for d in (4, 6, 8)}
-    pure = {d: choose("k-norm", Task(ball, BUDGET, pieces=d)).expected_error() for d in (4, 6, 8)}
+    shaped = {d: choose("knots", OwnFunction(None, ball), BUDGET, pieces=d).expected_error() for d in (4, 6, 8)}
+    pure = {d: choose("k-norm", OwnFunction(None, ball), BUDGET, pieces=d).expected_error() for d in (4, 6, 8)}
     assert all(pure[d] < shaped[d] for d in (4, 6, 8))
 
 
@@ -196,4 +195,4 @@ def test_k_norm_is_better_while_knots_are_few():
 def test_what_makes_no_sense_is_refused(arguments, message):
     noise = arguments.pop("noise")
     with pytest.raises(InvalidInput, match=message):
-        choose(noise, Task(**{"relation": people(28, 0, 0.5, 1), "budget": BUDGET, "slope": 1.0, **arguments}))
+        choose(noise, OwnFunction(None, people(28, 0, 0.5, 1), slope=1.0), **{"budget": BUDGET, **arguments})

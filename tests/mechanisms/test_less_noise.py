@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import chi2, norm
 
 from quietq import Budget, people, privatise
+from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.path import Path
 from quietq.noise import Exponential
 from quietq.noise.box import UNIT
@@ -36,7 +37,7 @@ def test_evaluation_by_its_exact_divergence(numbers: int, ratio: float) -> None:
 def test_an_exact_table_takes_less_than_two_seconds(levels: int) -> None:
     """Of a processor, from values to what is released, however busy the machine is; it is about a tenth of one."""
     ball, kernel = people(50, 0, 0.5, 1), Exponential(4.0)
-    law = Path(ball, BUDGET, kernel, ball.rkhs_radius(kernel), UNIT, levels=levels).law
+    law = Path(OwnFunction(None, ball, box=UNIT), BUDGET, kernel, radius=ball.rkhs_radius(kernel), levels=levels).law
     values = np.linspace(0, 0.5, 2**levels + 1)
     began = time.process_time()
     released = law.add(values, SystemEntropy())

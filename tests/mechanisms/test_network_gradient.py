@@ -13,7 +13,7 @@ from quietq.feedback.loss import Chosen, Loss, Squared
 from quietq.feedback.network_gradient import BLOCK, NetworkGradient, layers, number_of_weights
 from quietq.feedback.row_statistics import TOLD
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.mechanism import mean_of_people
 
 # Gradients
 

@@ -13,8 +13,9 @@ from scipy.stats import kstest
 
 from quietq import Budget, InvalidInput, Ratings, load, people, privatise, publish
 from quietq.audit import audit_reward, frozen_release
-from quietq.mechanisms.mechanism import Task
-from quietq.mechanisms.privatise import MECHANISMS, choose
+from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.candidates import MECHANISMS
+from quietq.mechanisms.privatise import choose
 from quietq.worlds import WALK
 
 BALL, PURE = people(50, 0, 0.5, 1), Budget(0.9, 0)
@@ -32,7 +33,7 @@ def private(noise: str = "laplace", **options):
 def test_it_is_listed_and_compared():
     with pytest.raises(InvalidInput, match="'laplace'"):
         private("rhubarb")
-    assert "laplace with 8 pieces" in " ".join(choose("auto", Task(BALL, PURE, slope=1.0)).remarks)
+    assert "laplace with 8 pieces" in " ".join(choose("auto", OwnFunction(None, BALL, slope=1.0), PURE).remarks)
 
 
 def test_it_is_released(tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ def test_it_is_released(tmp_path: Path) -> None:
 
 def test_its_noise_has_its_law() -> None:
     """Increments of what is released are those of the reward and Laplace numbers of size slope/rate."""
-    law = choose("laplace", Task(BALL, PURE, pieces=4)).law  # type: ignore[attr-defined]
+    law = choose("laplace", OwnFunction(None, BALL), PURE, pieces=4).law  # type: ignore[attr-defined]
     increments = np.diff(0.5 - np.abs(np.linspace(0, 1, 5) - 0.5))
     for draws in ([private(simulate=seed) for seed in range(400)], [private() for _ in range(60)]):
         noise = (np.diff([one.values for one in draws], axis=1) - increments) * law.rate / law.body.ball.lipschitz
@@ -75,9 +76,9 @@ def test_it_is_published_loaded_verified_and_served(tmp_path: Path, quietq) -> N
 
 
 def test_it_is_audited() -> None:
-    move = frozen_release(choose("laplace", Task(BALL, PURE, pieces=4)))
+    move = frozen_release(choose("laplace", OwnFunction(None, BALL), PURE, pieces=4))
     assert 0.99 < move.share <= 1
-    finding = audit_reward(WALK, choose("laplace", Task(BALL, PURE, WALK.box, pieces=4)), runs=400)
+    finding = audit_reward(WALK, choose("laplace", OwnFunction(None, BALL, box=WALK.box), PURE, pieces=4), runs=400)
     assert finding.verdict == "consistent"
 
 

@@ -8,7 +8,7 @@ import pytest
 from quietq import Budget, InvalidInput, PrivacyWarning, plan
 from quietq.feedback.synthetic import NOISE, SPREAD, Survey, SyntheticRewards
 from quietq.mechanisms import expected
-from quietq.mechanisms.privatise import MECHANISMS
+from quietq.mechanisms.candidates import MECHANISMS
 from quietq.mechanisms.rounds import Rounds
 
 module = importlib.import_module("quietq.mechanisms.plan")

@@ -26,7 +26,6 @@ from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.returns import SQUARES, ActionShares, Returns
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms import policy_values
-from quietq.mechanisms.policy_values import question_of
 from quietq.noise.box import Box
 from quietq.released.evaluated_policies import EvaluatedPolicies
 from quietq.released.private_network import PrivatePolicy
@@ -183,18 +182,19 @@ def test_behaviour_can_be_learnt_and_is_paid_for():
 
 
 def people_and_reader(policies, returns=(-1.0, 1.0), **change):
-    """The mechanism, and rows of made-up people with room for two more."""
+    """Rows of made-up people with room for two more, who reads them, and what makes the mechanism."""
     rows = live(behaviour, 18, np.random.default_rng(0), episodes=2)
     reader = partial(read, people=20, **change)
-    question = question_of(
-        reader(rows), policies, BUDGET, returns, DISCOUNT, False, None, lambda s: np.tile([0.1, 0.9], (len(s), 1)), None
+    mechanism = partial(
+        policy_values.PolicyValues, reader(rows), policies, BUDGET, returns=returns, discount=DISCOUNT,
+        behaviour=lambda s: np.tile([0.1, 0.9], (len(s), 1)),
     )  # fmt: skip
-    return rows, reader, question
+    return rows, reader, mechanism
 
 
 def test_the_worst_person_comes_as_far_as_stated_and_no_farther():
-    rows, reader, question = people_and_reader(POLICIES | {"left": "0"})
-    mechanism = policy_values.PolicyValues(question, BUDGET, 0.95)
+    rows, reader, make = people_and_reader(POLICIES | {"left": "0"})
+    mechanism = make()
     move = worst_rows(reader, rows, BUDGET, mechanism=mechanism, tries=8).movement
     assert not move.exceeds
     assert move.share > 0.99
@@ -238,13 +238,13 @@ class EpisodesApart(Returns):
 
 
 def test_broken_copies_are_caught(monkeypatch):
-    rows, reader, question = people_and_reader(POLICIES)
+    rows, reader, make = people_and_reader(POLICIES)
     search = partial(worst_rows, reader, rows, BUDGET, tries=4)
     with monkeypatch.context() as patch:
         patch.setattr(policy_values, "Returns", EpisodesApart)
-        assert search(mechanism=policy_values.PolicyValues(question, BUDGET, 0.95)).movement.exceeds
+        assert search(mechanism=make()).movement.exceeds
     monkeypatch.setattr("quietq.feedback.returns.SQUARES", 2 * SQUARES)
-    assert search(mechanism=policy_values.PolicyValues(question, BUDGET, 0.95)).movement.exceeds
+    assert search(mechanism=make()).movement.exceeds
 
 
 # The release

@@ -11,11 +11,10 @@ from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, LipschitzB
 from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import privatise
-from quietq.mechanisms.knots import least_shape
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
 from quietq.noise.feature_maps import Splines
+from quietq.noise.increments import least_shape
 from quietq.released import PrivateKnots, PrivateSum, PrivateTable
 
 BUDGET = Budget(0.9, 1e-4)
@@ -103,7 +102,7 @@ def test_the_noise_has_the_stated_law():
     wider = LipschitzBall(RELATION.radius * (1 + 1e-6), RELATION.lipschitz * (1 + 1e-6))
     root = np.linalg.cholesky(least_shape(wider, 6))
     knots = np.linspace(0, 1, 7)
-    mechanism, own = choose("knots", Task(RELATION, BUDGET, pieces=6)), OwnFunction(np.sin, RELATION)
+    mechanism, own = choose("knots", OwnFunction(None, RELATION), BUDGET, pieces=6), OwnFunction(np.sin, RELATION)
     draws = np.array([np.diff(simulate(mechanism, own, seed)(knots) - np.sin(knots)) for seed in range(400)])
     white = np.linalg.solve(root, draws.T) * BUDGET.mu
     assert kstest(white.ravel(), "norm").pvalue > 1e-6

@@ -5,15 +5,14 @@ import math
 import numpy as np
 import pytest
 
-import quietq.mechanisms.k_norm  # noqa: F401  (its norm is used)
 from quietq import Accountant, Budget, Exponential, InvalidInput, people
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.laws import Gaussian, KNorm
 from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.path import GridShape
 from quietq.mechanisms.release import release, simulate
 from quietq.noise.box import UNIT
+from quietq.noise.grid_path import GridShape
 from quietq.noise.increments import IncrementBody, to_curve
+from quietq.noise.laws import Gaussian, KNorm
 from quietq.noise.own_values import on_grid
 from quietq.privacy import Code
 from quietq.privacy.certificate import Certificate
@@ -56,10 +55,6 @@ class Rounds(Mechanism):
 
     def expected_error(self):
         return self.sigma
-
-    @classmethod
-    def propose(cls, task):
-        return [cls()]
 
 
 def tent():

@@ -13,11 +13,12 @@ import polars as pl
 import pytest
 
 from quietq import Accountant, Budget, InvalidInput, PrivateReward, Ratings, people, privatise
+from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.schema import Category, Schema
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import release
+from quietq.noise.box import Box
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.cost import Cost
 
@@ -65,17 +66,17 @@ def test_what_is_not_one_vector_per_person_is_refused(vectors):
 
 
 def test_noise_for_many_people_is_not_put_on_few():
-    many = choose("path", Task(people(1_000_000, 0, 1, 1), BUDGET))
+    many = choose("path", OwnFunction(None, people(1_000_000, 0, 1, 1)), BUDGET)
     with pytest.raises(InvalidInput, match="is made for what 1000000 people gave"):
         release(many, ratings([1.0] * 50))
-    wide = choose("path", Task(people(50, 0, 1, 1), BUDGET, (0, 2)))
+    wide = choose("path", OwnFunction(None, people(50, 0, 1, 1), box=Box.of((0, 2))), BUDGET)
     with pytest.raises(InvalidInput, match="is made for the box"):
         release(wide, ratings([1.0] * 50))
 
 
 def test_what_is_charged_is_what_is_certified():
     """A cost that grows as it is asked for would be charged small and certified large."""
-    mechanism = choose("path", Task(people(50, 0, 1, 1), BUDGET))
+    mechanism = choose("path", OwnFunction(None, people(50, 0, 1, 1)), BUDGET)
     asked = []
 
     class Growing(type(mechanism)):

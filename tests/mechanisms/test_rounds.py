@@ -12,13 +12,12 @@ from one_person import ADVERSARIES, replay, with_one
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, Ratings, load, privatise, publish
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.mechanisms import rounds
-from quietq.mechanisms.laws import Gaussian
-from quietq.mechanisms.mechanism import Task
-from quietq.mechanisms.people_mean import mean_of_people
-from quietq.mechanisms.privatise import MECHANISMS
+from quietq.mechanisms.candidates import MECHANISMS
+from quietq.mechanisms.mechanism import mean_of_people
 from quietq.mechanisms.release import release
 from quietq.mechanisms.rounds import SETTINGS, Rounds
 from quietq.noise.feature_maps import Splines
+from quietq.noise.laws import Gaussian
 from quietq.paper.agents.jax_world import as_jax
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import EngineFailed
@@ -195,7 +194,7 @@ def test_values_are_off_by_what_is_stated_where_states_lie(dimension, epsilon):
 
 def test_what_the_error_leaves_out_is_said(ratings):
     """Of every model of rows; noise on a function is alike in all of the box."""
-    rows = [name for name, entry in MECHANISMS.items() if entry.takes == "rows"]
+    rows = [name for name, entry in MECHANISMS.items() if entry.is_for(ratings)]
     assert set(rows) <= set(MODELS_OF_ROWS)
     assert "or that the features cannot represent" in str(privatise(ratings, BUDGET, simulate=0).certificate)
     path = privatise(lambda s: s, BUDGET, relation=people(50, 0, 1, 1), simulate=0)
@@ -204,7 +203,7 @@ def test_what_the_error_leaves_out_is_said(ratings):
 
 def plan(people: int) -> Rounds:
     asked = read(people=20)
-    return Rounds(Task(OnePerson(people), BUDGET, asked.box, loss=asked.loss))
+    return Rounds(replace(asked, people=people), BUDGET)
 
 
 def test_more_people_get_more_features_and_less_error():

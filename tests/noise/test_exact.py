@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import beta, gamma, kstest
 
-from quietq.mechanisms.laws import KNorm
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, Undecided, decide
 from quietq.noise.increments import IncrementBody
+from quietq.noise.laws import KNorm
 from quietq.noise.rounding import rounding_step
 from quietq.privacy.norms import Answers
 from quietq.privacy.relations import LipschitzBall

@@ -12,14 +12,13 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
 from quietq import Budget, GaussianProcessMechanism, people, privatise
-from quietq.mechanisms.knots import KnotShape
-from quietq.mechanisms.laws import Gaussian, Independent
-from quietq.mechanisms.path import GridShape
 from quietq.noise import Additive, Box, Exponential, Product
 from quietq.noise.entropy import SystemEntropy
-from quietq.noise.exact_gaussian import ROOM, Chance, add_exactly, draw_normals
+from quietq.noise.exact_gaussian import ROOM, Chance, add_exactly, draw_normals, inverse
+from quietq.noise.grid_path import GridShape, step_of, stretch
+from quietq.noise.increments import KnotShape
+from quietq.noise.laws import Gaussian, Independent
 from quietq.noise.rounding import rounding_step
-from quietq.noise.whitening import inverse, step_of, stretch
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import Answers
 

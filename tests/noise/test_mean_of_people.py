@@ -11,7 +11,6 @@ from quietq import Budget, Ratings
 from quietq.feedback.extension import Extension
 from quietq.feedback.feedback import Summed
 from quietq.feedback.statistic import Tally
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise.box import UNIT
 from quietq.noise.rounding import FLOAT64
@@ -128,7 +127,7 @@ def test_a_crowd_at_the_end_of_its_range_hides_one_who_is_not(noise: str, doubli
         tally = tally_of(extension, person)
         tally.merge(crowd)
         ratings = ratings_of(extension, tally, count)
-        query = next(choose(noise, Task.of(ratings, Budget(0.9, 1e-9))).run())
+        query = next(choose(noise, ratings, Budget(0.9, 1e-9)).run())
         looked_at.append((ratings.functions()[0](top), query.numbers(ratings)))
     (everybody, one), (_, other) = looked_at
     assert 1 < everybody.max() <= ratings.largest <= 1 + 2.0**-32

@@ -38,7 +38,7 @@ def test_a_row_is_looked_at_alone():
 
 def test_json_and_back():
     features = by_size(3, 40)
-    assert map_of(features.describe()) == features
+    assert map_of(features.to_dict()) == features
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_json_and_back():
 )  # fmt: skip
 def test_what_is_no_map_is_refused(change):
     with pytest.raises(InvalidInput):
-        map_of(by_size(3, 5).describe() | change)
+        map_of(by_size(3, 5).to_dict() | change)
 
 
 MAPS = {
@@ -70,7 +70,7 @@ def test_every_map_is_data(features):
     points = np.random.default_rng(0).random((33, features.dimension))
     together = features(points)
     assert together.shape == (33, features.rank)
-    assert map_of(json.loads(json.dumps(features.describe()))) == features
+    assert map_of(json.loads(json.dumps(features.to_dict()))) == features
     assert all(np.array_equal(features(points[i]), together[i]) for i in range(33))
     assert np.abs(together - np.asarray(features(jnp.asarray(points), jnp))).max() < 1e-4
 

@@ -31,7 +31,7 @@ from quietq import (
     publish,
 )
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms import k_norm, knots, path
+from quietq.mechanisms import knots, path
 from quietq.noise.entropy import Entropy
 from quietq.online import Elimination, Episodes, Linear, LocalUCB, TreeUCB
 from quietq.paper import (
@@ -287,14 +287,14 @@ def test_knots_with_too_little_noise_are_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = k_norm.IncrementBody
+    body = knots.IncrementBody
     for radius, lipschitz in ((0.99, 1.0), (1.0, 0.99)):
 
         def smaller(ball: LipschitzBall, pieces: int, radius: float = radius, lipschitz: float = lipschitz) -> Any:
             narrow = LipschitzBall(radius * ball.radius, lipschitz * ball.lipschitz, people=ball.people)
             return body(narrow, pieces)
 
-        monkeypatch.setattr(k_norm, "IncrementBody", smaller)
+        monkeypatch.setattr(knots, "IncrementBody", smaller)
         with pytest.raises(InvalidInput, match="more than the"):
             on_knots("k-norm")
     monkeypatch.setattr(path, "SLACK", 0.99)

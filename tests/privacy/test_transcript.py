@@ -12,9 +12,9 @@ import pytest
 
 import quietq
 from quietq import Accountant, Budget, BudgetExhausted, Certificate, InvalidInput
-from quietq.mechanisms.laws import Gaussian, Independent, KNorm
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import SeededEntropy
+from quietq.noise.laws import Gaussian, Independent, KNorm
 from quietq.privacy import Code, Cost, Query, Transcript
 from quietq.privacy.norms import Answers, MeanOfPeople
 from quietq.privacy.relations import Arrivals, OnePerson

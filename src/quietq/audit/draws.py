@@ -30,10 +30,10 @@ from quietq.audit.neighbours import add_move, farthest_move, neighbours
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import GaussianProcessMechanism
-from quietq.mechanisms.laws import Gaussian
 from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.path import GridShape
 from quietq.noise import Entropy, Exponential, SeededEntropy
+from quietq.noise.grid_path import GridShape
+from quietq.noise.laws import Gaussian
 from quietq.privacy import Budget, RkhsBall, epsilon_from_mu
 from quietq.privacy.checks import count, positive
 from quietq.released.private_function import PrivateTable
@@ -184,10 +184,11 @@ def audit_reward(
     `move` is one of `MOVES`, or "worst": the farthest that a search finds in the law's own distance. `options` are
     those of `audit_draws`.
 
-    >>> from quietq.mechanisms.mechanism import Task
+    >>> from quietq.feedback.own_function import OwnFunction
     >>> from quietq.mechanisms.privatise import choose
     >>> from quietq.worlds import WALK
-    >>> audit_reward(WALK, choose("path", Task(WALK.relation(50), Budget(0.9, 1e-4), WALK.box)), runs=50).verdict
+    >>> walk = OwnFunction(None, WALK.relation(50), box=WALK.box)
+    >>> audit_reward(WALK, choose("path", walk, Budget(0.9, 1e-4)), runs=50).verdict
     'consistent'
     """
     relation, before = mechanism.relation, world.mean_reward()

@@ -1,7 +1,6 @@
 """Everything that is released, attacked in one table: by draws, and with the noise held fixed."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -13,13 +12,14 @@ from quietq.audit.draws import audit_mechanism, audit_reward
 from quietq.audit.finding import Finding, Movement
 from quietq.audit.frozen_release import frozen_release
 from quietq.audit.worst_rows import WorstRows, worst_rows
+from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.synthetic import Survey, SyntheticPeople
-from quietq.mechanisms.mechanism import Task
+from quietq.mechanisms.candidates import MECHANISMS
 from quietq.mechanisms.path import Path
-from quietq.mechanisms.privatise import MECHANISMS, choose
+from quietq.mechanisms.privatise import choose
 from quietq.noise import Exponential
 from quietq.noise.box import UNIT
-from quietq.privacy import Budget, InvalidInput, LipschitzBall
+from quietq.privacy import Budget, LipschitzBall
 from quietq.privacy.checks import count, one_of
 from quietq.worlds import WALK
 
@@ -55,9 +55,8 @@ def plan_releases(
     for title, stream in (("gaussian-process", 0), ("gaussian-process, real noise", None)):
         audit = partial(audit_mechanism, budget.mu, max(200_000, runs), delta=budget.delta, seed=stream)
         yield PlannedAudit(title, audit)
-    task = Task(WALK.relation(people), budget, WALK.box)
-    for name in noises_for(replace(task, slope=1.0)):
-        title, mechanism = f"reward, {name}", choose(name, task)
+    for name in noises_on_the_walk(people):
+        title, mechanism = f"reward, {name}", choose(name, _walk(people), budget)
         audit = partial(audit_reward, WALK, mechanism, 4 * runs)
         yield PlannedAudit(title, audit, partial(frozen_release, mechanism, name=title, seed=seed))
     yield _plan_rows("reward, one of many people", partial(one_of_many, people, budget), runs, seed)
@@ -86,7 +85,8 @@ def one_of_many(people: int, budget: Budget, **options: Any) -> WorstRows:
     relation, levels = read(rows).relation, 6
     assert isinstance(relation, LipschitzBall)
     kernel = Exponential(relation.best_beta())
-    path = Path(relation, budget, kernel, relation.rkhs_radius(kernel), UNIT, levels=levels)
+    declared = OwnFunction(None, relation, box=UNIT)
+    path = Path(declared, budget, kernel, radius=relation.rkhs_radius(kernel), levels=levels)
     places = np.linspace(0, 1, 2**levels + 1)
     tooth = people * relation.lipschitz / 2 / 2**levels * (np.arange(len(places)) % 2)
     ratings = {"zigzag below the top": 1 - tooth, "zigzag above the bottom": tooth}
@@ -100,14 +100,14 @@ def check_confidence(confidence: float) -> None:
     significance_of((1 + confidence) / 2)
 
 
-def noises_for(task: Task) -> list[str]:
-    """The kinds of noise that can make such feedback private."""
-    found = []
-    for name, kind in MECHANISMS.items():
-        with suppress(InvalidInput):  # it is not made for this
-            if kind.takes == task.gives and kind.propose(task):
-                found.append(name)
-    return found
+def noises_on_the_walk(people: int) -> list[str]:
+    """The kinds of noise that can make the walk's reward private."""
+    return [name for name, kind in MECHANISMS.items() if kind.is_for(_walk(people))]
+
+
+def _walk(people: int) -> OwnFunction:
+    """What is public about the walk's reward, as the mean of so many people's."""
+    return OwnFunction(None, WALK.relation(people), box=WALK.box)
 
 
 def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> SyntheticPeople:
@@ -125,10 +125,12 @@ def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> Sy
 @cache
 def models_of_all_kinds() -> list[tuple[str, str]]:
     """Each kind of feedback that gives rows, with each kind of noise that makes a model of them private."""
-    budget = Budget(0.9, 1e-4)
-    crowds = {kind: all_but_two(kind, PEOPLE) for kind in SURVEYS}
-    tasks = {kind: replace(Task.of(read(rows), budget), asked=True) for kind, (read, rows) in crowds.items()}
-    return [(kind, noise) for kind, task in tasks.items() for noise in noises_for(task)]
+    found = []
+    for kind in SURVEYS:
+        read, rows = all_but_two(kind, PEOPLE)
+        feedback = read(rows)
+        found += [(kind, name) for name, mechanism in MECHANISMS.items() if mechanism.is_for(feedback)]
+    return found
 
 
 def model_title(kind: str, noise: str) -> str:

@@ -23,10 +23,10 @@ from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.neighbours import Look, Move, Moves, add_move, moves, run_search
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.laws import Law
 from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.mechanisms.release import simulate
 from quietq.noise import SeededEntropy
+from quietq.noise.laws import Law
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Certificate, Cost
 
@@ -40,10 +40,11 @@ def frozen_release(
 ) -> Movement:
     """How far apart a search finds neighbours of the mechanism's relation, beside what its noise is enough for.
 
-    >>> from quietq.mechanisms.mechanism import Task
+    >>> from quietq.feedback.own_function import OwnFunction
     >>> from quietq.mechanisms.privatise import choose
     >>> from quietq.privacy import Budget, people
-    >>> move = frozen_release(choose("knots", Task(people(50, 0, 0.5, 1), Budget(0.9, 1e-4), pieces=4)))
+    >>> declared = OwnFunction(None, people(50, 0, 0.5, 1))
+    >>> move = frozen_release(choose("knots", declared, Budget(0.9, 1e-4), pieces=4))
     >>> move.exceeds, move.share > 0.999
     (False, True)
     """
@@ -71,7 +72,7 @@ class Replay(Mechanism):
     def __init__(self, mechanism: Mechanism, transcript: list[Answer] | None = None) -> None:
         self._mechanism, self._transcript = mechanism, transcript
         self._answers: list[Answer] = []
-        for name in ("name", "takes", "relation", "budget", "box", "largest", "error", "conditions"):
+        for name in ("name", "is_for", "relation", "budget", "box", "largest", "error", "conditions"):
             setattr(self, name, getattr(mechanism, name))
 
     @property

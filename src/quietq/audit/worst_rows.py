@@ -29,7 +29,7 @@ from quietq.audit.frozen_release import Frozen, Release
 from quietq.audit.neighbours import BETTER
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.row_statistics import COMPANY
-from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.mechanisms.mechanism import Mechanism
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
 from quietq.privacy import Budget, InvalidInput
@@ -341,7 +341,7 @@ def worst_rows(
     crowd = Neighbourhood(read, source)
     everybody = crowd.with_rows([])
     if mechanism is None:
-        mechanism = choose(noise, Task.of(everybody, budget))
+        mechanism = choose(noise, everybody, budget)
     frozen = Frozen(mechanism, release, everybody, seed)
     search = RowSearch(crowd, frozen, np.random.default_rng(seed))
     search.run(tries, candidates or {})

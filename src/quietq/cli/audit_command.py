@@ -78,14 +78,15 @@ def audit_reward(
     """A private reward: drawn from two neighbouring rewards, and told apart by the best test."""
     from quietq.audit import audit_reward
     from quietq.audit.everything import check_confidence
-    from quietq.mechanisms.mechanism import Task
+    from quietq.feedback.own_function import OwnFunction
     from quietq.mechanisms.privatise import choose
     from quietq.worlds import find_world
 
     budget = qq.Budget(epsilon, delta)
     check_confidence(confidence)
     place = find_world(world or "walk")
-    mechanism = choose(noise or "path", Task(place.relation(people), budget, place.box, pieces=pieces))
+    declared = OwnFunction(None, place.relation(people), box=place.box)
+    mechanism = choose(noise or "path", declared, budget, pieces=pieces)
     with progress_of("Audit of reward") as progress:
         finding = audit_reward(
             place,

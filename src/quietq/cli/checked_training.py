@@ -18,7 +18,7 @@ import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import INTERRUPTED, dashed
 from quietq.cli.options import given, read_assignment, refuse_others
-from quietq.mechanisms.privatise import MECHANISMS
+from quietq.mechanisms.candidates import MECHANISMS
 from quietq.paper.agents import Agent, InLoopMethod, RewardLearner
 from quietq.paper.agents.agent import NotPrivate
 from quietq.paper.agents.hyper_parameters import options_of, read_options

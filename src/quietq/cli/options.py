@@ -1,7 +1,7 @@
 """The options that several commands share, each declared once, and how the words that they hold are read.
 
 The names that can be chosen are literals here, so that help and completion need neither NumPy nor Gymnasium. A test
-holds them against the tables themselves: `quietq.mechanisms.privatise.MECHANISMS`, `quietq.worlds.WORLDS` and
+holds them against the tables themselves: `quietq.mechanisms.candidates.MECHANISMS`, `quietq.worlds.WORLDS` and
 `quietq.feedback.FEEDBACK`.
 """
 

@@ -6,16 +6,13 @@ See docs/theory.md#gaussian-curve.
 import dataclasses
 import math
 import warnings
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import quietq as qq
 from quietq.cli.app import answer, app, number, show_table
 from quietq.cli.options import REWARD_FEEDBACK, AsJson, Delta, Epsilon, Level, People, complete
-
-if TYPE_CHECKING:
-    from quietq.mechanisms.mechanism import Task
 
 PANEL = "Before you spend anything"
 
@@ -114,7 +111,7 @@ def calibrate(
     It is what `quietq reward --noise path` and `privatise` draw: with the least noise about its mean or, with --level,
     with the least noise. What they take by default where it is less is told too.
     """
-    from quietq.mechanisms.mechanism import Task
+    from quietq.feedback.own_function import OwnFunction
     from quietq.mechanisms.path import Path
     from quietq.mechanisms.privatise import choose
     from quietq.paper.theorem import compare
@@ -124,15 +121,18 @@ def calibrate(
     budget = qq.Budget(epsilon, delta)
     relation = qq.people(people, low=low, high=high, slope=slope)
     charges = compare(budget, rounds)
-    task = Task(relation, budget, slope=slope, largest=max(abs(low), abs(high)), level=level, fewest=True)
-    mechanism = choose("path", task)
+    declared = OwnFunction(None, relation, slope=slope, largest=max(abs(low), abs(high)))
+    mechanism = choose("path", declared, budget, level=level, fewest=True)
     assert isinstance(mechanism, Path)
     assert isinstance(mechanism.kernel, qq.Exponential)
     if weak := weak_promise(budget, people):
         warnings.warn(weak, PrivacyWarning, stacklevel=1)
     sensitivity = mechanism.sensitivity
     share = math.sqrt(rounds)
-    auto = _default(task) if rounds == 1 else None
+    auto = None
+    if rounds == 1:  # what a release takes where no noise was asked for
+        taken = choose("auto", declared, budget, level=level, fewest=True)
+        auto = {"noise": taken.name, "pieces": getattr(taken, "pieces", None), "error": taken.expected_error()}
     numbers = {
         "mu": budget.mu,
         "radius": relation.radius,
@@ -178,14 +178,6 @@ def calibrate(
         print("Does not apply: the classical theorem and those built on it need an epsilon below 1 in each release.")
     if any(charge.protects is False for charge in charges):
         print("A ratio below 1 means that the theorem's noise does not protect at this budget.")
-
-
-def _default(task: "Task") -> dict[str, object]:
-    """What a release takes where no noise was asked for."""
-    from quietq.mechanisms.privatise import choose
-
-    taken = choose("auto", task)
-    return {"noise": taken.name, "pieces": getattr(taken, "pieces", None), "error": taken.expected_error()}
 
 
 @app.command(rich_help_panel=PANEL)

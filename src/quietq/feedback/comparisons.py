@@ -31,8 +31,6 @@ class Comparisons(Feedback):
     Comparisons(people=2, box=[0, 1])
     """
 
-    gives: str = "rows"
-
     @classmethod
     def read(
         cls,

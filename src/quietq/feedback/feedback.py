@@ -9,7 +9,7 @@ machine or on Ray, are the same for all.
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -59,8 +59,8 @@ class Feedback(ABC):
     Without an account, `privatise` releases the same people once: releases add up.
     """
 
-    gives: str = "function"
-    """What mechanisms can ask of it: those whose `takes` is the same apply."""
+    accuracy: ClassVar[float | None] = None
+    """How far off values are at the most, where they are less exact than float64: sums of people are not."""
     loss: Loss | None = None
     """What a model of everybody's rows is judged by, if it gives rows."""
     features: FeatureMap | None = None

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from quietq.noise.box import Box
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.relations import Relation
 
@@ -13,16 +14,34 @@ Function = Callable[[np.ndarray], np.ndarray]
 Input = Function | Sequence[Function] | Sequence[float] | np.ndarray
 
 
+@runtime_checkable
+class HoldsFunctions(Protocol):
+    """Feedback that is a function of states, or one for each coordinate: one's own, and ratings in one dimension."""
+
+    def functions(self) -> list[Any]: ...
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class OwnFunction:
     """One vectorised function of states, one per coordinate, or weights: whatever the mechanism takes."""
 
-    source: Input
+    source: Input | None
+    """None where only what is declared about it matters: for a choice of noise, or for an audit."""
     relation: Relation
     assumptions: tuple[Assumption, ...] = ()
     """How the caller makes sure of the relation; without any, certificates say that it is trusted."""
-    once: None = None
+    box: Box | None = None
+    """Where states lie; by default the unit box."""
+    slope: float | None = None
+    """The function's slope per width of the box, if it was declared."""
+    largest: float | None = None
+    """A bound on the size of all values, if it was declared."""
+    accuracy: float | None = None
+    """How far off values are at the most, if they are less exact than float64."""
+    once: ClassVar[None] = None
     """Nothing tells one function from another, so only an account can add releases up."""
+    loss: ClassVar[None] = None
+    """It has no rows that a model could be fitted to."""
 
     def __post_init__(self) -> None:
         if not self.assumptions:

@@ -118,8 +118,8 @@ class Ratings(Feedback):
         first = Marginals(loss, len(columns), 1) if loss is not None else asked
         schema = Schema("ratings", person, fields)
         read = read_people(source, schema, first, people, engine=engine, keep=loss is not None)  # type: ignore[arg-type]
-        gives, used = ("function", None) if loss is None else ("rows", states.features)
-        return cls(box=states.box, low=low, high=high, asked=asked, gives=gives, loss=loss, features=used, **read)
+        used = None if loss is None else states.features
+        return cls(box=states.box, low=low, high=high, asked=asked, loss=loss, features=used, **read)
 
     @property
     def slope(self) -> float | None:

@@ -33,7 +33,6 @@ class Sessions(Feedback):
     Sessions(people=2, box=[0, 1], actions=2)
     """
 
-    gives: str = "sessions"
     actions: tuple[str, ...] | None
     """The declared list, whose numbers are the column `action`; None where actions are continuous."""
     action_box: Box | None

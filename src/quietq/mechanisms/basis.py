@@ -81,8 +81,7 @@ class Basis:
         order = sorted(range(len(terms)), key=lambda i: len(terms[i]))
         feature_map = Polynomials(dimension, tuple(terms[i] for i in order))
         keys = [(len(term), sum(degree for _, degree in term)) for term in feature_map.terms]
-        known = {key: i for i, key in enumerate(sorted(set(keys)))}
-        groups = np.array([known[key] for key in keys])
+        groups = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
         places = np.arange(len(terms))
         return cls(feature_map, False, None, 1, places, 0 * places, None, variances[order], groups)
 
@@ -114,7 +113,7 @@ class Basis:
         places, feature_map = self.places[kept], self.feature_map
         if isinstance(feature_map, Polynomials):  # there are many: those that are left out are not even computed
             used, places = np.unique(places, return_inverse=True)
-            feature_map = replace(feature_map, terms=tuple(feature_map.terms[i] for i in used))
+            feature_map = Polynomials(feature_map.dimension, tuple(feature_map.terms[i] for i in used))
         return replace(self, feature_map=feature_map, places=places, contrasts=self.contrasts[kept], **fewer)
 
     def turned(self, gram: Float[np.ndarray, "alone alone"]) -> "Basis":

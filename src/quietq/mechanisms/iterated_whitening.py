@@ -17,8 +17,24 @@ from scipy.special import chdtri
 from quietq.feedback.transition_statistics import square
 from quietq.released.private_world import Fit
 
-FLOOR = 0.5
-"""Eigenvalues are floored at so many times the largest that noise alone is expected to make."""
+
+@dataclass(frozen=True)
+class WhiteningSettings:
+    """The public numbers that whitening is done with: none of them changes what is promised."""
+
+    floor: float = 0.5
+    """Eigenvalues are floored at so many times the largest that noise alone is expected to make."""
+    most_of_features: float = 1e4
+    """Features that vary by less than one part in this of the box are not told from constants."""
+    most_of_targets: float = 1e5
+    """Residuals that are smaller than one part in this of the box are not told from none."""
+    pooling_rounds: int = 3
+    """How often the scales of answers are matched to each other."""
+    shrinking_rounds: int = 50
+    """How often the size of weights is estimated anew, by expectation and maximisation."""
+
+
+SETTINGS = WhiteningSettings()
 
 
 @dataclass
@@ -26,6 +42,7 @@ class Whitening:
     """What is known after some answers."""
 
     features: int
+    """How many of the numbers are features, d; the others are targets."""
     matrix: Float[np.ndarray, "numbers numbers"]
     """T: at first, what divides each number by how large it can be."""
     people: int
@@ -33,28 +50,38 @@ class Whitening:
     def __post_init__(self) -> None:
         self._scales = 1 / np.diag(self.matrix)
         self._answers: list[tuple[np.ndarray, np.ndarray, float]] = []
+        """Of each round T, the noisy moments of T z, and the standard deviation of their noise."""
         self._guess = np.eye(len(self.matrix))
+        """The moments as the fit has them, in the coordinates of the last T."""
         self._error = 1.0
+        """The standard deviation of a slope, in units of the residual's."""
         self._seen, self._entries = 0.0, 0
 
     def take(self, answer: Float[np.ndarray, " size"], sigma: float) -> None:
         """One round: a new T from the noisy upper triangle of moments in coordinates of the old."""
         self._answers.append((self.matrix, square(answer), sigma))
-        self._seen, self._entries = self._seen + float(answer @ answer) / sigma**2, self._entries + len(answer)
+        self._seen += float(answer @ answer) / sigma**2
+        self._entries += len(answer)
+        # Moments by all answers so far: a of features, c of targets, b of each feature with each target.
         d, numbers = self.features, len(self.matrix)
         moments, variance = self._pool()
         a, b, c = moments[:d, :d], moments[:d, d:], moments[d:, d:]
-        w, v = _floored(a, FLOOR * np.sqrt(variance[:d, :d].mean() * 2 * d))
+        # Features along the eigenvectors v of their moments: what noise alone could make of w is not divided by.
+        w, v = _floored(a, SETTINGS.floor * np.sqrt(variance[:d, :d].mean() * 2 * d))
+        gram = (v * w) @ v.T
+        # Slopes of targets on features, all of a target's shrunk alike (James and Stein).
         along = v.T @ b
         noise = d * variance[:d, d:].mean(axis=0) / 2
-        along *= np.maximum(0.0, 1 - noise / np.maximum((along**2).sum(axis=0), 1e-300))  # James and Stein
-        slopes, gram = (v / w) @ along, (v * w) @ v.T
+        along *= np.maximum(0.0, 1 - noise / np.maximum((along**2).sum(axis=0), 1e-300))
+        slopes = (v / w) @ along
+        # Moments of the residuals, which are no smaller than noise, or errors of the slopes, make them.
         rest = c - b.T @ slopes - slopes.T @ b + slopes.T @ gram @ slopes
         off = variance[:d, d:].mean() / 2
-        least = max(FLOOR * np.sqrt(variance[d:, d:].mean() * 2 * (numbers - d)), off * (1 / w).sum())
+        least = max(SETTINGS.floor * np.sqrt(variance[d:, d:].mean() * 2 * (numbers - d)), off * (1 / w).sum())
         wr, vr = _floored(rest, least)
-        step, white = np.zeros((numbers, numbers)), (vr / np.sqrt(wr)) @ vr.T
-        step[:d, :d], step[d:, d:], step[d:, :d] = (v / np.sqrt(w)) @ v.T, white, -white @ slopes.T
+        # The next step of T: white features, and white residuals of the new fit in the place of targets.
+        white = (vr / np.sqrt(wr)) @ vr.T
+        step = np.block([[(v / np.sqrt(w)) @ v.T, np.zeros((d, numbers - d))], [-white @ slopes.T, white]])
         self._error = float(np.sqrt(off * np.mean(1 / w**2)) * np.mean(np.sqrt(w)))
         cross = gram @ slopes
         guess = np.block([[gram, cross], [cross.T, (vr * wr) @ vr.T + slopes.T @ cross]])
@@ -65,8 +92,8 @@ class Whitening:
         d, matrix = self.features, step @ self.matrix
         scale = np.linalg.norm(matrix[:d, 0])
         matrix, step = matrix / scale, step / scale
-        # What is smaller than one over 1e4 (features) or 1e5 (targets), against the box, is not told from nothing.
-        for part, most in ((slice(0, d), 1e4), (slice(d, None), 1e5)):
+        # What is too small against the box is not told from nothing: T stretches nothing by more than that.
+        for part, most in ((slice(0, d), SETTINGS.most_of_features), (slice(d, None), SETTINGS.most_of_targets)):
             u, sizes, _ = np.linalg.svd(matrix[part, part])
             held = (u * np.minimum(1.0, most / sizes)) @ u.T
             matrix[part], step[part] = held @ matrix[part], held @ step[part]
@@ -79,14 +106,15 @@ class Whitening:
             return last, np.full(last.shape, sigma**2)
         back = [np.linalg.solve(self.matrix.T, old.T).T for old, _, _ in self._answers]  # old T^-1
         moves = [np.linalg.inv(one) for one in back]
-        pooled = self._guess
-        variance = pooled
-        for _ in range(3):  # the scales of answers are matched to each other
+        pooled = variance = self._guess
+        for _ in range(SETTINGS.pooling_rounds):
             total, weight = np.zeros_like(last), np.zeros_like(last)
             for (_, seen, sigma), there, here in zip(self._answers, back, moves, strict=True):
+                # People's matrices have length 1, so the scale of an answer is unknown: it is fitted.
                 expected = there @ pooled @ there.T
                 size = max(float(np.linalg.norm(expected)), 1e-12)
                 scale = max(float((seen * expected).sum()) / size**2, 1e-3 / size)
+                # The answer in the coordinates of the last, weighted by one over the variance of each entry.
                 rows = (here**2).sum(axis=1)
                 noise = np.outer(rows, rows) * (sigma / scale) ** 2
                 total += here @ seen @ here.T / scale / noise
@@ -96,12 +124,13 @@ class Whitening:
         return pooled, variance
 
     def seen(self) -> float:
-        """By how many deviations the squares of all answers exceed what noise alone shows; 0 if they do not."""
+        """The z-score of the squares of all answers against noise alone; 0 if it is negative."""
         return max(0.0, (self._seen - self._entries) / (2 * self._entries) ** 0.5)
 
     def fit(self) -> Fit:
         """The law, with slopes along directions that people's steps say nothing of shrunk to nothing."""
         d, matrix = self.features, self.matrix
+        # What T makes white had these moments, in units of the constant feature's.
         inner, outer = np.linalg.inv(matrix[:d, :d]), np.linalg.inv(matrix[d:, d:])
         gram, rest = inner @ inner.T, outer @ outer.T
         whole = gram[0, 0]
@@ -120,13 +149,15 @@ def _shrunk(
 
     How large they are is learned from those that are clear, by expectation and maximisation.
     """
+    # Weights, in units of the box, along directions in which their errors are independent.
     features, targets = scales[: len(gram)], scales[len(gram) :]
     a, v = np.linalg.eigh(gram / np.outer(features, features))
     own, turn = np.linalg.eigh(rest / np.outer(targets, targets))
     looked = v.T @ (found * features[:, None] / targets) @ turn
     variance = noise * own / np.maximum(a, 1e-300)[:, None]
+    # The size of a target's weights, and which part of each is left of it by the posterior mean.
     size, left = np.full(len(own), 1.0), np.ones_like(variance)
-    for _ in range(50):
+    for _ in range(SETTINGS.shrinking_rounds):
         left = size / (size + variance)
         size = (left**2 * looked**2 + left * variance).mean(axis=0)
     weights = v @ (left * looked) @ turn.T / features[:, None] * targets

@@ -4,82 +4,47 @@ A `Query` is one noisy look at the data: numbers, how far apart neighbours can b
 `Mechanism` is a generator of queries, each of which may depend on the answers so far; that is what adaptive composition
 allows. It never sees a number that was not noised. `release` adds up what the queries cost and refuses one beyond what
 was charged, so that a mechanism cannot promise more than it noises.
+
+Theorem (mean of people). If each person's vector is a function of their rows and of earlier answers, held to length B,
+then replacing one of N people moves the mean by at most 2B/N, and by sqrt(2) B/N where no two vectors can be more than
+a right angle apart. `mean_of_people` is the query with Gaussian noise for that; see `docs/theory.md`, section 11.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from quietq.feedback.feedback import Feedback
-from quietq.noise.box import Box, Domain
+from quietq.feedback.own_function import HoldsFunctions, OwnFunction
+from quietq.feedback.row_statistics import COMPANY
+from quietq.feedback.statistic import Vector
+from quietq.noise.box import Box
+from quietq.noise.laws import Gaussian, Independent
 from quietq.privacy import Assumption, Budget, Certificate, Cost, InvalidInput, Query as Query, Relation
+from quietq.privacy.norms import MeanOfPeople
 
 SLACK = 1 + 1e-6
 """Each person's part is computed in floating point: this much more noise covers it many times over.
 
 People are summed in whole numbers, and what rounds after that is in the allowance for rounding."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is public about a release before it is made, for which mechanisms propose themselves."""
-
-    relation: Relation
-    budget: Budget
-    domain: Domain | None = None
-    slope: float | None = None
-    """Of the mean reward, per width of the box, if it was declared."""
-    largest: float | None = None
-    """A bound on the size of all values, if it was declared."""
-    accuracy: float | None = None
-    """How far off values are at the most, if they are less exact than float64."""
-    fewest: bool = False
-    """Whether a table is to have no more points than a reward of the declared slope needs."""
-    pieces: int | None = None
-    """Between knots, if a number was asked for."""
-    level: bool = False
-    """Whether a constant counts, because episodes can end early."""
-    asked: bool = False
-    """Whether the mechanism was asked for by name: then it says what is wrong instead of proposing nothing."""
-    gives: str = "function"
-    """What the feedback gives: mechanisms that take something else do not apply."""
-    loss: Any = None
-    """What a model of everybody's rows is judged by, where the feedback gives rows."""
-    features: Any = None
-    """A public map that the model is to be made of; by default the mechanism's own."""
-    spaces: Any = None
-    """Where states, actions and rewards of sessions lie."""
-    world: Any = None
-    """What a world of sessions is to be made of, if it was said."""
-
-    @classmethod
-    def of(cls, feedback: Feedback, budget: Budget) -> "Task":
-        """What is public about this feedback."""
-        return cls(
-            feedback.relation, budget, feedback.box, feedback.slope, feedback.largest, gives=feedback.gives,
-            loss=feedback.loss, features=feedback.features, spaces=feedback.spaces,
-        )  # fmt: skip
-
-    def refuse(self, why: str) -> "list[Mechanism]":
-        """No mechanism; says why if it was asked for."""
-        if self.asked:
-            raise InvalidInput(why)
-        return []
+AnyFeedback = Feedback | OwnFunction
+"""What a mechanism releases. Its relation, box, slope and bounds are public, and all that a choice looks at."""
 
 
 class Mechanism(ABC):
-    """A way of releasing: what is charged, what is asked, and what becomes of the answers. Nothing private is in it."""
+    """A way of releasing: what is charged, what is asked, and what becomes of the answers. Nothing private is in it.
+
+    It is made of what is public about the feedback, and of a budget. What takes time to compute is computed when it is
+    needed first: a mechanism that is only asked for its `expected_error` draws nothing up.
+    """
 
     name: ClassVar[str]
     """As in `privatise(..., noise=name)`."""
     releases: ClassVar[str] = "reward"
     """What is released; certificates call the method releases/name."""
-    takes: ClassVar[str] = "function"
-    """Which feedback it is for: that which `gives` the same."""
     pure: ClassVar[bool] = False
     """Whether its noise is pure, without a delta: "auto" takes it only where the budget's delta is 0."""
     relation: Relation
@@ -97,6 +62,11 @@ class Mechanism(ABC):
     asks_code: ClassVar[bool] = True
     """Whether functions of the caller's may see people's rows: where they fail may tell of them, so it must cost. Where
     nothing but quietq's own code looks at rows, it is False: what is refused at once then costs nothing."""
+
+    @classmethod
+    def is_for(cls, feedback: AnyFeedback) -> bool:
+        """Whether it can release this kind of feedback: by default functions of states, and not rows or sessions."""
+        return isinstance(feedback, HoldsFunctions) and feedback.loss is None
 
     @property
     def people(self) -> int:
@@ -125,7 +95,12 @@ class Mechanism(ABC):
         """
         return math.inf
 
-    @classmethod
-    def propose(cls, task: Task) -> Sequence["Mechanism"]:
-        """The mechanisms of this kind that could do the task; none where the kind does not apply."""
-        return []
+
+def mean_of_people(statistic: Vector, people: int, mu: float) -> Query:
+    """The query that costs `mu`: the mean of the statistic over so many people, each held to its bound."""
+    company = COMPANY * math.sqrt(statistic.size) * statistic.bound
+    assert issubclass(statistic.norm, MeanOfPeople)
+    norm = statistic.norm(statistic.bound)
+    sensitivity = norm.diameter * statistic.bound / people * SLACK + company
+    law = Gaussian(sensitivity / mu, Independent(norm))
+    return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)

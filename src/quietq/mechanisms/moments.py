@@ -13,24 +13,24 @@ and so is biased where these are skewed. What is declared as known (`WorldModel`
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from quietq.feedback.loss import Ends, StepRewards
+from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked, Moves, NormalisedMoments
 from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.iterated_whitening import Whitening, normal_scatter
-from quietq.mechanisms.mechanism import Mechanism, Query, Task
-from quietq.mechanisms.people_mean import mean_of_people
-from quietq.mechanisms.rounds import Fitted, Rounds
+from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
+from quietq.mechanisms.rounds import Fitted, ModelledRows, Rounds
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
-from quietq.privacy import InvalidInput
+from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.certificate import Certificate
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_world import Fit, PrivateWorld, WorldErrors, visited
 from quietq.released.world_model import WorldModel
@@ -93,35 +93,29 @@ class Moments(Mechanism):
     """A world of states, actions, rewards and ends."""
 
     name = "moments"
-    takes = "sessions"
     releases = "world"
     asks_code = False
     error_unit = "of one look, in units of what one person adds"
 
-    def __init__(self, task: Task) -> None:
-        self.relation, self.budget, self.box = task.relation, task.budget, Box.of(task.domain)
+    def __init__(self, sessions: Sessions, budget: Budget, world: WorldModel | None = None) -> None:
+        """Divides the budget among what has to be learned of the world."""
+        if budget.is_pure:
+            raise InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
+        self.relation, self.budget, self.box = sessions.relation, budget, sessions.box
         self.largest, self.error = 2.0, 1e-12
-        spaces: Spaces = task.spaces
-        self.spaces, self.model = spaces, task.world or WorldModel()
-        self.feature_map, self.moved = self.model.feature_map(spaces), self.model.learned(spaces.states)
+        self.spaces = spaces = sessions.spaces
+        self.model = world or WorldModel()
+        self.feature_map = self.model.feature_map(spaces)
+        self.moved = self.model.learned(spaces.states)
+        """The coordinates whose dynamics are learned."""
+        # What is neither known nor absent has its share of mu squared.
         parts = {name: share for name, share in SHARES.items() if name not in self.model.known}
         if "next" not in spaces.told or ("reward" in parts and "reward" not in spaces.told):
             raise InvalidInput("A world is made of next states and rewards: read them, or declare a known reward.")
         if "end" not in spaces.told:
             parts.pop("end", None)  # episodes never end by themselves
         whole = sum(parts.values())
-        self._mu = {name: task.budget.mu * math.sqrt(share / whole) for name, share in parts.items()}
-        self._reward = self._ends = None
-        if "reward" in parts:
-            joint = Box.of([(0.0, 1.0)] * (spaces.states + spaces.numbers))
-            rewards = replace(task, gives="rows", domain=joint, loss=StepRewards.of(spaces))
-            self._reward = Rounds(rewards, self._mu["reward"], SETTINGS.reward_tolerance)
-        if "end" in parts:
-            unit = Box.of([(0.0, 1.0)] * spaces.states)
-            # Ends lie at the edges of where states are, so squares matter as much as slopes.
-            quadratic = WorldModel(degree=2).feature_map(Spaces(unit, 1))
-            ends = replace(task, gives="rows", domain=unit, loss=Ends(spaces.states), features=quadratic)
-            self._ends = Rounds(ends, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
+        self._mu = {name: budget.mu * math.sqrt(share / whole) for name, share in parts.items()}
         self.conditions = self._conditions()
         if isinstance(self.feature_map, Polynomials) and self.model.degree == 1 and self.model.features is None:
             self.remarks = (
@@ -129,6 +123,30 @@ class Moments(Mechanism):
                 "more features, and all of them more noise, which can cost more than that: compare both on sessions "
                 "that are made up.",
             )
+
+    @classmethod
+    def is_for(cls, feedback: AnyFeedback) -> bool:
+        return isinstance(feedback, Sessions)
+
+    @cached_property
+    def _reward(self) -> Rounds | None:
+        """Rewards, as a model of state and action; None where they are known."""
+        if "reward" not in self._mu:
+            return None
+        joint = Box.of([(0.0, 1.0)] * (self.spaces.states + self.spaces.numbers))
+        rewards = ModelledRows(self.relation, joint, StepRewards.of(self.spaces))
+        return Rounds(rewards, self.budget, self._mu["reward"], SETTINGS.reward_tolerance)
+
+    @cached_property
+    def _ends(self) -> Rounds | None:
+        """Log-odds of ends, as a model of the state alone; None where they are known, or there are none."""
+        if "end" not in self._mu:
+            return None
+        unit = Box.of([(0.0, 1.0)] * self.spaces.states)
+        # Ends lie at the edges of where states are, so squares matter as much as slopes.
+        quadratic = WorldModel(degree=2).feature_map(Spaces(unit, 1))
+        ends = ModelledRows(self.relation, unit, Ends(self.spaces.states), quadratic)
+        return Rounds(ends, self.budget, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
 
     def _conditions(self) -> tuple[Assumption, ...]:
         released = tuple(code() for part, code in PART_CODES.items() if part in self._mu)
@@ -185,15 +203,18 @@ class Moments(Mechanism):
         """What is to be added to the log-odds of balanced ends, so that there are as many as there were, and the
         standard deviation of its noise, which is that of the last query.
         """
-        rate, clip, off = 0.0, 1.0, 0.0
+        rate, bound, off = 0.0, 1.0, 0.0
         mu = self._mu["end"] * math.sqrt(SETTINGS.rate_share / SETTINGS.rate_rounds)
         for _ in range(SETTINGS.rate_rounds):
-            statistic = EndRates(LogOdds(ends, rate), self.spaces.states, clip)
+            # Rates of ends, by the model so far and as they were, each person's clipped to the bound.
+            statistic = EndRates(LogOdds(ends, rate), self.spaces.states, bound)
             query = mean_of_people(statistic, self.people, mu)
-            expected, found = clip * np.maximum((yield query), query.law.sigma)
+            noise = bound * query.law.sigma
+            expected, found = np.maximum(bound * (yield query), noise)
             rate += math.log(found / expected)
-            off = clip * query.law.sigma * math.hypot(1 / found, 1 / expected)
-            clip = min(clip, SETTINGS.margin * max(found, clip * query.law.sigma))
+            off = noise * math.hypot(1 / found, 1 / expected)
+            # Rare ends need a narrow bound, or noise hides them.
+            bound = min(bound, SETTINGS.margin * max(found, noise))
         return rate, off
 
     def result(self, released: FittedWorld, certificate: Certificate) -> PrivateWorld:
@@ -231,14 +252,6 @@ class Moments(Mechanism):
     def expected_error(self) -> float:
         """The noise of one query, in units of what a person adds."""
         return math.sqrt(2) / (self.people * self._mu["dynamics"])
-
-    @classmethod
-    def propose(cls, task: Task) -> list["Moments"]:
-        if task.spaces is None:
-            return task.refuse("Noise 'moments' is for Sessions.")  # type: ignore[return-value]
-        if task.budget.is_pure:
-            raise InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
-        return [cls(task)]
 
 
 @dataclass(frozen=True, eq=False)

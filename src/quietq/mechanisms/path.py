@@ -13,21 +13,20 @@ import threading
 import warnings
 from abc import abstractmethod
 from collections.abc import Generator
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.own_function import Input, OwnFunction
-from quietq.mechanisms.laws import Gaussian, Shape
-from quietq.mechanisms.mechanism import SLACK, Mechanism, Query, Task
+from quietq.feedback.own_function import HoldsFunctions, Input, OwnFunction
+from quietq.mechanisms.mechanism import SLACK, AnyFeedback, Mechanism, Query
 from quietq.mechanisms.release import release, simulate
-from quietq.noise import Entropy, Exponential, Kernel
-from quietq.noise.box import Box, Domain, box_for
-from quietq.noise.grid_path import check_grid, draw_grid, grid_axes, grid_length, grid_of_normals
-from quietq.noise.kernels import kernel_of
+from quietq.noise.box import Domain, box_for
+from quietq.noise.grid_path import GridShape, check_grid, grid_axes
+from quietq.noise.kernels import Exponential, Kernel, kernel_of
+from quietq.noise.laws import Gaussian, Shape
 from quietq.noise.own_values import check_outputs, on_grid, shows_nothing
 from quietq.noise.rounding import (
     check_allowance,
@@ -37,7 +36,6 @@ from quietq.noise.rounding import (
     needed_levels,
     worst_norm,
 )
-from quietq.noise.whitening import Whitened, on_grid_axes, step_of
 from quietq.privacy import (
     Account,
     Assumption,
@@ -53,39 +51,11 @@ from quietq.privacy import (
 )
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count, instance, positive, same_process
-from quietq.privacy.kernel_norms import AnyKernelNorm
 from quietq.released.private_function import PrivateFunction, PrivateSum, PrivateTable
 
+FINEST_LEVELS = {1: 16, 2: 10, 3: 7}
+"""How fine a grid is at the most, by its number of axes: some million values."""
 _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
-
-
-@dataclass(frozen=True)
-class GridShape:
-    """A kernel's path on the grid {0, 2^-levels, ..., 1}^d: one table, or one per part of an additive kernel."""
-
-    kernel: Kernel
-    levels: int
-
-    def __post_init__(self) -> None:
-        for beta in {factor.beta for table in self.kernel.tables for factor in table}:
-            step_of(beta, self.levels)  # refuses what cannot be drawn exactly before anything is spent
-
-    @property
-    def norm(self) -> AnyKernelNorm:
-        return self.kernel.norm
-
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
-        return draw_grid(self.kernel, self.levels, shape[grid_axes(self.kernel) :], entropy)
-
-    def length(self, difference: np.ndarray) -> float:
-        return grid_length(self.kernel, self.levels, difference)
-
-    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
-        return on_grid_axes(self.kernel, self.levels, numbers, step)
-
-    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
-        tables = whitened.copy()
-        return grid_of_normals(self.kernel, self.levels, [tables] if len(self.kernel.tables) == 1 else list(tables))
 
 
 class InKernel(Mechanism):
@@ -95,43 +65,52 @@ class InKernel(Mechanism):
 
     def __init__(
         self,
-        relation: Relation,
+        feedback: AnyFeedback,
         budget: Budget,
         kernel: Kernel,
-        radius: float,
-        box: Box,
         *,
+        radius: float | None = None,
         levels: int | None = None,
-        largest: float | None = None,
-        accuracy: float | None = None,
-        slope: float | None = None,
+        fewest: bool = False,
     ) -> None:
-        """`radius` is the most that neighbours differ by in the kernel's norm, before rounding.
+        """Scales the noise of `kernel` to what neighbours differ by; nothing is drawn or built yet.
 
-        With the reward's `slope` per width, a table has no more points than that needs; else as many as it may.
+        Args:
+            feedback: What is to be released, of which only what is public is looked at.
+            budget: The (epsilon, delta) that it may cost.
+            kernel: How the noise is correlated.
+            radius: The most that neighbours differ by in the kernel's norm, before rounding; by default the relation's.
+            levels: How fine the grid is, of 2^levels cells a side; by default as fine as rounding errors allow.
+            fewest: Whether a table is to have no more points than a reward of the declared slope needs.
+
         """
-        self.relation, self.budget, self.kernel, self.box = relation, budget, kernel, box
-        self.outputs, self._exact, self._slope = getattr(relation, "actions", 1), accuracy is None, slope
-        self.largest, self.error = largest_and_error(self.size(radius), radius, relation.people, largest, accuracy)
+        self.relation = relation = feedback.relation
+        self.budget, self.kernel, self.box = budget, kernel, box_for(kernel.dimension, feedback.box)
+        self.outputs, self._exact = getattr(relation, "actions", 1), feedback.accuracy is None
+        self._slope = _declared_slope(feedback) if fewest else None
+        radius = relation.rkhs_radius(kernel.norm) * SLACK if radius is None else radius
+        self.largest, self.error = largest_and_error(
+            radius / budget.mu, radius, relation.people, feedback.largest, feedback.accuracy
+        )
         allowance = 2 * self.error * self.prepare(radius, levels)
         check_allowance(allowance, radius, self.error)
         self.sensitivity = radius + allowance
-        self.sigma = self.size(self.sensitivity)
-        self.law = Gaussian(self.sigma, self.shape())
+        self.sigma = self.sensitivity / budget.mu
+
+    @cached_property
+    def law(self) -> Gaussian:
+        return Gaussian(self.sigma, self.shape())
 
     @abstractmethod
     def shape(self) -> Shape:
         """How the noise is correlated."""
-
-    def size(self, sensitivity: float) -> float:
-        return sensitivity / self.budget.mu
 
     @abstractmethod
     def prepare(self, radius: float, levels: int | None) -> float:
         """Settles where the function is looked at, and gives the norm that errors of size 1 can have there."""
 
     @abstractmethod
-    def values(self, feedback: Any) -> np.ndarray:
+    def values(self, feedback: HoldsFunctions) -> np.ndarray:
         """What is looked at: numbers that the noise goes into."""
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
@@ -141,12 +120,12 @@ class InKernel(Mechanism):
         return self.sigma
 
 
-def _declared_slope(task: Task) -> float | None:
+def _declared_slope(feedback: AnyFeedback) -> float | None:
     """Of the reward, per width of the box: of people whose mean it is, one of them can change it by twice that."""
-    ball = task.relation
-    if task.slope is None and isinstance(ball, LipschitzBall) and ball.people is not None:
+    ball = feedback.relation
+    if feedback.slope is None and isinstance(ball, LipschitzBall) and ball.people is not None:
         return ball.lipschitz * ball.people / 2
-    return task.slope
+    return feedback.slope
 
 
 def best_kernel(relation: Relation, level: bool = True) -> Kernel:
@@ -162,14 +141,14 @@ def best_kernel(relation: Relation, level: bool = True) -> Kernel:
     if isinstance(relation, RkhsBall):
         return kernel_of(relation.kernel)
     best = relation.best_beta()
-    if level or getattr(relation, "actions", 1) != 1:  # levels of several functions decide between actions
-        return Exponential(best)
-    betas = [best * 2 ** (-step / 16) for step in range(33)]
+    if level or not isinstance(relation, LipschitzBall) or relation.actions != 1:
+        return Exponential(best)  # levels of several functions decide between actions
 
-    def noise(one: Exponential) -> float:
-        return relation.rkhs_radius(one.norm) * math.sqrt(about_mean(one.beta))
+    def noise(beta: float) -> float:
+        """Its variance about the mean: the squared radius of the ball (`noise.kernels`), times that of a path."""
+        return (relation.radius**2 * (1 + beta / 2) + relation.lipschitz**2 / (2 * beta)) * about_mean(beta)
 
-    return min(map(Exponential, betas), key=noise)
+    return Exponential(min((best * 2 ** (-step / 16) for step in range(33)), key=noise))
 
 
 def about_mean(beta: float) -> float:
@@ -189,13 +168,26 @@ class Path(InKernel):
     name = "path"
     conditions = (Code.GRID(),)
 
+    def __init__(self, feedback: AnyFeedback, budget: Budget, kernel: Kernel, **options: Any) -> None:
+        if budget.is_pure:
+            raise InvalidInput(
+                "A path is Gaussian and needs delta above 0, so there is none for a pure budget; 'k-norm' works with "
+                "delta = 0."
+            )
+        self.tables = kernel.tables
+        """The tables that the path consists of, each with one exponential kernel per axis."""
+        if not self.tables:
+            raise InvalidInput(
+                f"There is no exact path for {kernel.norm.in_words()}: noise on weights of features is in "
+                "quietq.paper.FiniteRankMechanism."
+            )
+        super().__init__(feedback, budget, kernel, **options)
+
     def prepare(self, radius: float, levels: int | None) -> float:
-        if not self.kernel.tables:
-            raise InvalidInput(_no_path(self.kernel))
         if levels is None:
-            finest = {1: 16, 2: 10, 3: 7}[max(map(len, self.kernel.tables))]  # some million values in each dimension
+            finest = FINEST_LEVELS[max(map(len, self.tables))]
             if self._slope is not None:
-                finest = min(finest, needed_levels(self.kernel, self.size(radius), self._slope))
+                finest = min(finest, needed_levels(self.kernel, radius / self.budget.mu, self._slope))
             levels = finest_levels(self.kernel, self.error, radius, finest, self.outputs)
         self.levels = count("levels", levels)
         check_grid(self.kernel, self.levels)
@@ -205,8 +197,8 @@ class Path(InKernel):
     def shape(self) -> GridShape:
         return GridShape(self.kernel, self.levels)
 
-    def values(self, feedback: Any) -> Float[np.ndarray, "..."]:
-        functions, parts = feedback.functions(), len(self.kernel.tables)
+    def values(self, feedback: HoldsFunctions) -> Float[np.ndarray, "..."]:
+        functions, parts = feedback.functions(), len(self.tables)
         if len(functions) != parts:
             raise InvalidInput(f"The kernel takes one function per coordinate, {parts} in all, not {len(functions)}.")
         boxes = [self.box] if parts == 1 else [self.box.coordinate(i) for i in range(parts)]
@@ -221,52 +213,13 @@ class Path(InKernel):
         return values
 
     def result(self, released: np.ndarray, certificate: Certificate) -> PrivateFunction:
-        kind = PrivateTable if len(self.kernel.tables) == 1 else PrivateSum
+        kind = PrivateTable if len(self.tables) == 1 else PrivateSum
         return kind(released, self.levels, self.box, certificate)
 
     def expected_error(self) -> float:
         """Of each table about its own mean, whose variance is known where it is a path of one coordinate."""
-        parts = [about_mean(table[0].beta) if len(table) == 1 else 1.0 for table in self.kernel.tables]
+        parts = [about_mean(table[0].beta) if len(table) == 1 else 1.0 for table in self.tables]
         return self.sigma * math.sqrt(math.fsum(parts))
-
-    @classmethod
-    def _unfit(cls, task: Task, kernel: Kernel) -> str:
-        """Why it does not do the task; nothing if it does."""
-        if not kernel.tables:
-            return _no_path(kernel)
-        if task.budget.is_pure:
-            return "A path is Gaussian and needs delta above 0; 'k-norm' works with delta = 0."
-        return "pieces belongs to noise on knots; a path has none." if task.pieces is not None else ""
-
-    @classmethod
-    def propose(cls, task: Task) -> list[Mechanism]:
-        """Where the level does not count, with the least noise about its mean, unless values are too inexact for it."""
-        kernel, about_mean = best_kernel(task.relation), best_kernel(task.relation, task.level)
-        if refusal := cls._unfit(task, kernel):
-            return task.refuse(refusal)
-        found = [cls._in(kernel, task)]
-        with suppress(InvalidInput):  # longer waves amplify errors more
-            found.append(cls._in(about_mean, task))
-        return sorted(found, key=lambda one: one.expected_error())[:1]
-
-    @classmethod
-    def _in(cls, kernel: Kernel, task: Task) -> Mechanism:
-        radius, box = task.relation.rkhs_radius(kernel.norm) * SLACK, box_for(kernel.dimension, task.domain)
-        return cls(
-            task.relation,
-            task.budget,
-            kernel,
-            radius,
-            box,
-            largest=task.largest,
-            accuracy=task.accuracy,
-            slope=_declared_slope(task) if task.fewest else None,
-        )
-
-
-def _no_path(kernel: Kernel) -> str:
-    words = kernel.norm.in_words()
-    return f"There is no exact path for {words}: noise on weights of features is in quietq.paper.FiniteRankMechanism."
 
 
 class GaussianProcessMechanism:
@@ -301,12 +254,24 @@ class GaussianProcessMechanism:
         domain: Domain | None = None,
         account: Account | None = None,
         assumption: Assumption | None = None,
-        **options: Any,
+        largest: float | None = None,
+        accuracy: float | None = None,
+        levels: int | None = None,
     ) -> None:
-        """`assumption` says how the caller makes sure of the relation; without it the certificate says "trusted".
+        """Makes the mechanism; nothing is drawn or charged yet.
 
-        `options` are `largest`, a public bound on the size of all values, `accuracy`, one on the error of each, for
-        values that are less exact than float64, and `levels`, how fine the grid is: else as fine as that allows.
+        Args:
+            kernel: How the noise is correlated.
+            sensitivity: The most that neighbours differ by in the kernel's norm.
+            budget: The (epsilon, delta) that the release may cost.
+            relation: Which two functions must look alike; by default all that differ by at most the sensitivity.
+            domain: Where states lie; by default the unit box.
+            account: What is charged before the draw.
+            assumption: How the caller makes sure of the relation; without it the certificate says "trusted".
+            largest: A public bound on the size of all values.
+            accuracy: A bound on the error of each value, for values that are less exact than float64.
+            levels: How fine the grid is, of 2^levels cells a side; by default as fine as the accuracy allows.
+
         """
         instance("kernel", kernel, Kernel, "a kernel, e.g. Exponential(beta=4.0)")
         instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
@@ -319,10 +284,12 @@ class GaussianProcessMechanism:
         if radius < needed * (1 - 1e-12):
             raise InvalidInput(f"sensitivity {radius!r} is below the relation's radius in this kernel, {needed!r}.")
         self.kernel, self.budget, self.box = kernel, budget, box_for(kernel.dimension, domain)
-        self.mechanism = self.noise(self.relation, budget, kernel, radius, self.box, **options)
+        assumptions = () if assumption is None else (assumption,)
+        self._declared = OwnFunction(None, self.relation, assumptions, self.box, None, largest, accuracy)
+        self.mechanism = self.noise(self._declared, budget, kernel, radius=radius, levels=levels)
         self.levels = getattr(self.mechanism, "levels", 0)
         self.mu, self.sensitivity, self.sigma = budget.mu, self.mechanism.sensitivity, self.mechanism.sigma
-        self._account, self._assumptions = account, () if assumption is None else (assumption,)
+        self._account = account
         self._spent, self._process, self._lock = False, os.getpid(), threading.Lock()
         if sentence := weak_promise(budget, self.relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
@@ -349,16 +316,13 @@ class GaussianProcessMechanism:
                 raise BudgetExhausted(
                     "This mechanism has made its one release; a second needs a budget and a mechanism of its own."
                 )
-            private = release(self.mechanism, self._feedback(f), self._account)
+            private = release(self.mechanism, replace(self._declared, source=f), self._account)
             self._spent = True
         return private
 
     def simulate(self, f: Input, seed: int) -> PrivateFunction:
         """The same noise from a seed, as often as you like, for experiments: private to nobody, standing `none`."""
-        return simulate(self.mechanism, self._feedback(f), seed)
-
-    def _feedback(self, f: Input) -> OwnFunction:
-        return OwnFunction(f, self.relation, self._assumptions)
+        return simulate(self.mechanism, replace(self._declared, source=f), seed)
 
     def __reduce__(self) -> str:
         raise TypeError("A mechanism spends its budget once and is not copied or pickled; share what `apply` returned.")

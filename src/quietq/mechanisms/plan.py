@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.synthetic import Survey, SyntheticRewards
-from quietq.mechanisms.mechanism import Task
-from quietq.mechanisms.privatise import MECHANISMS, candidates, choose, privatise
+from quietq.mechanisms.candidates import candidates
+from quietq.mechanisms.privatise import privatise
 from quietq.privacy import Budget, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.checks import count, instance, one_of
 
@@ -138,7 +138,7 @@ def plan(
     survey = Survey(kind, rows, dimension, items, actions, options)
     _check(people, survey, budget)
     draws = count("draws", draws, most=MOST_DRAWS)
-    names, chosen = _estimators(people, survey, budget)
+    names = _estimators(people, survey, budget)
     if not isinstance(useful, float | int) or not 0 < useful < 1:
         raise InvalidInput(f"useful must be a correlation between 0 and 1, not {useful!r}.")
     if sentence := weak_promise(budget, people):
@@ -164,7 +164,7 @@ def plan(
 
         needed[name] = _find(people, one.correlation, useful, most, ask)
     found.sort(key=lambda one: -one.correlation)
-    return PeopleNeeded(people, survey, budget, useful, tuple(found), needed, most, chosen)
+    return PeopleNeeded(people, survey, budget, useful, tuple(found), needed, most, names[0])
 
 
 def expected(
@@ -208,12 +208,10 @@ def _try(survey: Survey, people: int, budget: Budget, noise: str, seed: tuple[in
     return _score(found.reshape(len(states), -1), rewards.mean(states))
 
 
-def _estimators(people: int, survey: Survey, budget: Budget) -> tuple[list[str], str]:
-    """The names of the mechanisms that "auto" chooses among, and the one that it takes: by public rules."""
+def _estimators(people: int, survey: Survey, budget: Budget) -> list[str]:
+    """The names of the mechanisms that "auto" chooses among, by public rules, the one that it takes first."""
     read, rows = replace(survey, rows=1).draw(2, 0, lambda points, *_: np.zeros(points.shape[:2]))
-    task = Task.of(replace(read(rows), people=people), budget)
-    names = [name for name in candidates(task) if MECHANISMS[name].propose(task)]
-    return names, choose("auto", task).name
+    return list(dict.fromkeys(one.name for one in candidates(replace(read(rows), people=people), budget)))
 
 
 def _check(people: int, survey: Survey, budget: Budget) -> None:

@@ -11,7 +11,7 @@ cuts off is not in them, and neither is the error of probabilities that had to b
 import math
 import warnings
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -21,11 +21,10 @@ from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns, aske
 from quietq.feedback.row_statistics import COMPANY
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.laws import Gaussian, Independent
-from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
-from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.mechanism import SLACK, AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.box import Box
+from quietq.noise.laws import Gaussian, Independent
 from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import (
@@ -48,87 +47,129 @@ AnyPolicy = Policy | Publishable | str
 """A function from states to probabilities of actions, a published agent, or the action that is always taken."""
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
-    """What is asked of each person; all of it is public."""
-
-    names: tuple[str, ...]
-    policies: tuple[Policy, ...]
-    behaviour: Policy | Cells | None
-    model: Policy | None
-    returns: tuple[float, float]
-    discount: float
-    per_step: bool
-    against: tuple[str, Policy] | None
-    """What all others are compared with, if anything."""
-    sessions: Sessions = field(repr=False)
-    """Only what is public of them is looked at here."""
-
-    @property
-    def actions(self) -> int:
-        return len(self.sessions.actions or ())
-
-    def statistic(self, behaviour: Policy | None) -> Returns:
-        rewards = self.sessions.low, self.sessions.high
-        return Returns(
-            self.policies,
-            behaviour,
-            self.model,
-            self.sessions.box,
-            self.actions,
-            rewards,
-            self.returns,
-            self.discount,
-            self.per_step,
-            None if self.against is None else self.against[1],
-        )
-
-
 class PolicyValues(Mechanism):
     """Gaussian noise on the mean returns, and on the means of their squares."""
 
     name = "values"
     releases = "policies"
-    takes = "sessions"
 
-    def __init__(self, question: Question, budget: Budget, confidence: float) -> None:
-        self.question, self.budget, self.confidence = question, budget, confidence
-        self.relation, self.box = question.sessions.relation, question.sessions.box
-        self.largest, self.error = math.sqrt(len(question.names) * (1 + SQUARES**2)) + 1, 1e-12
-        low, high = question.returns
+    def __init__(
+        self,
+        sessions: Sessions,
+        policies: Mapping[str, AnyPolicy],
+        budget: Budget,
+        *,
+        returns: tuple[float, float],
+        discount: float = 1.0,
+        per_step: bool = False,
+        against: str | None = None,
+        behaviour: Policy | Cells | None = None,
+        model: Policy | None = None,
+        confidence: float = 0.95,
+    ) -> None:
+        """Checks all that is asked, as `evaluate_policies` explains it, without a look at the rows."""
+        instance("sessions", sessions, Sessions, "Sessions.read(...)")
+        instance("budget", budget, Budget, "a Budget(epsilon, delta)")
+        low, high = _check_ranges(returns, discount, confidence)
+        if sessions.actions is None:
+            raise InvalidInput("Policies are evaluated on sessions with a declared list of actions.")
+        if "reward" not in sessions.columns:
+            raise InvalidInput("These sessions have no rewards: name their column as Sessions.read(..., reward=...).")
+        if behaviour is None and "propensity" not in sessions.columns:
+            raise InvalidInput(
+                "There must be a behaviour, the policy by which actions were chosen, or else a column that says how "
+                "probable each was: Sessions.read(..., propensity=...)."
+            )
+        if budget.is_pure:
+            raise InvalidInput("Values of policies have Gaussian noise: delta must be above 0.")
+        box, actions = sessions.box, sessions.actions
+        asked_of = _check_policies(policies, box, actions)
+        if behaviour is not None and not isinstance(behaviour, Cells):
+            behaviour = policy_of("behaviour", behaviour, box, actions)
+        if model is not None:
+            values_at_points("model", model, box, len(actions))
+        if against is not None and (against not in asked_of or len(asked_of) < 2):
+            raise InvalidInput(f"against must be one of at least two policies, {list(asked_of)}, not {against!r}.")
+        if against is not None and low != -high:
+            raise InvalidInput(f"Advantages have either sign: returns must be a range around 0, not {returns!r}.")
+        self.relation, self.box, self.budget, self.confidence = sessions.relation, box, budget, confidence
+        self._cells = behaviour if isinstance(behaviour, Cells) else None
+        self._statistic = Returns(
+            tuple(policy for name, policy in asked_of.items() if name != against),
+            None if isinstance(behaviour, Cells) else behaviour,
+            model,
+            box,
+            len(actions),
+            (sessions.low, sessions.high),
+            (low, high),
+            float(discount),
+            bool(per_step),
+            None if against is None else asked_of[against],
+        )
+        self.names = tuple(name for name in asked_of if name != against)
+        self.largest, self.error = self._statistic.bound + 1, 1e-12
         self.conditions = (
             Code.RETURNS_CLIPPED(low, high),
             Code.PURE_FUNCTIONS(),
             Code.FUNCTIONS_NOT_MADE_OF_DATA(),
         )
-        further = " nor the error of probabilities that were learnt," if isinstance(question.behaviour, Cells) else ""
+        further = "" if self._cells is None else " nor the error of probabilities that were learnt,"
         self.remarks = (
             f"Intervals hold noise and sampling error, all of them together with probability {confidence:g}, but not "
             f"what holding returns to [{low:g}, {high:g}] cuts off,{further} and people without a usable session "
             "count as the middle of that range.",
         )
-        if question.against is not None:
-            self.remarks = (f"Values are advantages over the policy {question.against[0]!r}.", *self.remarks)
+        if against is not None:
+            self.remarks = (f"Values are advantages over the policy {against!r}.", *self.remarks)
+
+    @classmethod
+    def is_for(cls, feedback: AnyFeedback) -> bool:
+        return isinstance(feedback, Sessions)
 
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, float]]:
-        question, mu, behaviour = self.question, self.budget.mu, self.question.behaviour
-        if isinstance(behaviour, Cells):
-            shares = ActionShares(behaviour, self.box, question.actions)
+        statistic, mu = self._statistic, self.budget.mu
+        # How probable actions were, if that has to be learnt: their shares in each public cell.
+        if self._cells is not None:
+            shares = ActionShares(self._cells, self.box, statistic.actions)
             answer = yield mean_of_people(shares, self.people, mu * math.sqrt(LEARNING_SHARE))
-            behaviour, mu = LearnedBehaviour.of(answer, behaviour, question.actions), mu * math.sqrt(1 - LEARNING_SHARE)
-        statistic, policies = question.statistic(behaviour), len(question.names)
+            statistic = replace(statistic, behaviour=LearnedBehaviour.of(answer, self._cells, statistic.actions))
+            mu *= math.sqrt(1 - LEARNING_SHARE)
+        # The mean returns and squares, by the theorem above: squares cost nothing.
+        policies = len(self.names)
         company = COMPANY * math.sqrt(statistic.size) * statistic.bound
         sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + company
         law = Gaussian(sensitivity / mu, Independent(MeanReturns(policies)))
         return (yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law)), law.sigma
 
     def result(self, released: tuple[np.ndarray, float], certificate: Certificate) -> EvaluatedPolicies:
-        (answer, sigma), (low, high) = released, self.question.returns
+        (answer, sigma), (low, high) = released, self._statistic.returns
         middle, half = (low + high) / 2, (high - low) / 2
         mean, width = intervals(answer, sigma, self.people, self.confidence)
         table = np.stack([mean, mean - width, mean + width], axis=-1)
         table = np.clip(middle + half * table, low, high)
-        return EvaluatedPolicies(self.question.names, table, self.confidence, half * sigma, self.box, certificate)
+        return EvaluatedPolicies(self.names, table, self.confidence, half * sigma, self.box, certificate)
+
+
+def _check_ranges(returns: tuple[float, float], discount: float, confidence: float) -> tuple[float, float]:
+    low, high = (real("returns", end) for end in returns)
+    if not low < high:
+        raise InvalidInput(f"returns must be a range, low below high, not {returns!r}.")
+    if not 0 <= real("discount", discount) <= 1:
+        raise InvalidInput(f"discount must lie between 0 and 1, not {discount!r}.")
+    if not 0 < real("confidence", confidence) < 1:
+        raise InvalidInput(f"confidence must lie between 0 and 1, not {confidence!r}.")
+    return low, high
+
+
+def _check_policies(policies: Mapping[str, AnyPolicy], box: Box, actions: tuple[str, ...]) -> dict[str, Policy]:
+    if not isinstance(policies, Mapping) or not policies:
+        raise InvalidInput("policies must name at least one policy, such as {'always high': 'high'}.")
+    for name in map(str, policies):
+        if not name.isprintable() or not 0 < len(name) <= LONGEST:
+            raise InvalidInput(
+                f"Names of policies must be printable, and of 1 to {LONGEST} letters, not {shown(name)}."
+            )
+    return {str(name): policy_of(f"Policy {name!r}", policy, box, actions) for name, policy in policies.items()}
 
 
 def intervals(
@@ -265,15 +306,24 @@ def evaluate_policies(
 ) -> EvaluatedPolicies:
     """What each policy would have been worth to these people, with intervals; released once.
 
-    A policy is a function from states, shape (states, d), to probabilities of the declared actions; or a published
-    agent; or the name of an action that is always taken. `returns` is the range that each person's mean weighted
-    return, over their episodes, is held to: declare it from what you know of the task. `per_step` divides an
-    episode's return by its number of steps. `against` names the policy that all others are compared with: then it is
-    their advantage over that one which is held to the range, around 0, and released, with narrower intervals than a
-    difference of two values has. `behaviour` is the policy by which actions were chosen, unless a column of the
-    sessions says how probable each was; public `Cells` of states have it learnt, for a tenth of the budget, as shares
-    of actions in each cell. `model` is a public function like a policy, of the values of actions: a good one makes
-    intervals narrower, and a bad one wider, not wrong.
+    Args:
+        sessions: What people did, with rewards and a declared list of actions.
+        policies: By name. A policy is a function from states, shape (states, d), to probabilities of the declared
+            actions; or a published agent; or the name of an action that is always taken.
+        budget: The (epsilon, delta) that the release may cost.
+        returns: The range that each person's mean weighted return, over their episodes, is clipped to: declare it from
+            what you know of the task.
+        discount: What a reward counts for one step later.
+        per_step: Whether an episode's return is divided by its number of steps.
+        against: Names the policy that all others are compared with: then it is their advantage over that one which is
+            clipped to the range, around 0, and released, with narrower intervals than a difference of two values has.
+        behaviour: The policy by which actions were chosen, unless a column of the sessions says how probable each was.
+            Public `Cells` of states have it learnt, for a tenth of the budget, as shares of actions in each cell.
+        model: A public function like a policy, of the values of actions: a good one makes intervals narrower, and a bad
+            one wider, not wrong.
+        confidence: With which probability all intervals hold together.
+        account: An Accountant, or a source's account in a Ledger, which is charged before the draw.
+        simulate: A seed to draw from instead, for experiments: protects nobody and is not charged.
 
     >>> import polars
     >>> rows = polars.DataFrame({"person": range(400), "x": [0.5] * 400, "go": [0, 1] * 200, "y": [0.0, 1.0] * 200})
@@ -283,72 +333,23 @@ def evaluate_policies(
     >>> found = evaluate_policies(sessions, {"go": "1", "stay": "0"}, Budget(1, 1e-5), returns=(-2, 2), behaviour=coin)
     >>> found["go"].low < 1 < found["go"].high, found.difference("go", "stay").low > 0
     (True, True)
+
     """
-    question = question_of(sessions, policies, budget, returns, discount, per_step, against, behaviour, model)
-    if not 0 < (confidence := real("confidence", confidence)) < 1:
-        raise InvalidInput(f"confidence must lie between 0 and 1, not {confidence!r}.")
-    if budget.is_pure:
-        raise InvalidInput("Values of policies have Gaussian noise: delta must be above 0.")
+    mechanism = PolicyValues(
+        sessions,
+        policies,
+        budget,
+        returns=returns,
+        discount=discount,
+        per_step=per_step,
+        against=against,
+        behaviour=behaviour,
+        model=model,
+        confidence=confidence,
+    )
     if sentence := weak_promise(budget, sessions.people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
-    mechanism = PolicyValues(question, budget, confidence)
     if simulate is not None:
         return simulate_release(mechanism, sessions, simulate)
     instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")
     return release(mechanism, sessions, account)
-
-
-def question_of(
-    sessions: Sessions,
-    policies: Mapping[str, AnyPolicy],
-    budget: Budget,
-    returns: tuple[float, float],
-    discount: float,
-    per_step: bool,
-    against: str | None,
-    behaviour: Policy | Cells | None,
-    model: Policy | None,
-) -> Question:
-    """What is asked, all of it checked without a look at the rows."""
-    instance("sessions", sessions, Sessions, "Sessions.read(...)")
-    instance("budget", budget, Budget, "a Budget(epsilon, delta)")
-    if sessions.actions is None:
-        raise InvalidInput("Policies are evaluated on sessions with a declared list of actions.")
-    if "reward" not in sessions.columns:
-        raise InvalidInput("These sessions have no rewards: name their column as Sessions.read(..., reward=...).")
-    if behaviour is None and "propensity" not in sessions.columns:
-        raise InvalidInput(
-            "There must be a behaviour, the policy by which actions were chosen, or else a column that says how "
-            "probable each was: Sessions.read(..., propensity=...)."
-        )
-    if not isinstance(policies, Mapping) or not policies:
-        raise InvalidInput("policies must name at least one policy, such as {'always high': 'high'}.")
-    low, high = (real("returns", end) for end in returns)
-    if not low < high:
-        raise InvalidInput(f"returns must be a range, low below high, not {returns!r}.")
-    if not 0 <= (discount := real("discount", discount)) <= 1:
-        raise InvalidInput(f"discount must lie between 0 and 1, not {discount!r}.")
-    box, names = sessions.box, sessions.actions
-    asked_of = {str(name): policy_of(f"Policy {name!r}", policy, box, names) for name, policy in policies.items()}
-    if behaviour is not None and not isinstance(behaviour, Cells):
-        behaviour = policy_of("behaviour", behaviour, box, names)
-    if model is not None:
-        values_at_points("model", model, box, len(names))
-    if against is not None and (against not in asked_of or len(asked_of) < 2):
-        raise InvalidInput(f"against must be one of at least two policies, {list(asked_of)}, not {against!r}.")
-    if against is not None and low != -high:
-        raise InvalidInput(f"Advantages have either sign: returns must be a range around 0, not {returns!r}.")
-    if bad := [name for name in asked_of if not name.isprintable() or not 0 < len(name) <= LONGEST]:
-        raise InvalidInput(f"Names of policies must be printable, and of 1 to {LONGEST} letters, not {shown(bad[0])}.")
-    other = None if against is None else (against, asked_of.pop(against))
-    return Question(
-        tuple(asked_of),
-        tuple(asked_of.values()),
-        behaviour,
-        model,
-        (low, high),
-        discount,
-        bool(per_step),
-        other,
-        sessions,
-    )

@@ -5,26 +5,20 @@ environments and processes. The raw data is not needed again and can be deleted.
 """
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import Input, OwnFunction
-from quietq.mechanisms.k_norm import Increments
-from quietq.mechanisms.knots import ShapedKnots
-from quietq.mechanisms.mechanism import Mechanism, Task
-from quietq.mechanisms.moments import Moments
-from quietq.mechanisms.path import Path
+from quietq.feedback.sessions import Sessions
+from quietq.mechanisms.candidates import candidates
+from quietq.mechanisms.mechanism import AnyFeedback, Mechanism
 from quietq.mechanisms.release import release, simulate as simulate_release
-from quietq.mechanisms.rounds import Rounds
-from quietq.noise.box import Domain
+from quietq.noise.box import Box, Domain
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, PrivacyWarning, Relation, weak_promise
-from quietq.privacy.checks import did_you_mean, instance
+from quietq.privacy.checks import instance
 from quietq.released.world_model import WorldModel
 
-MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Path, Increments, ShapedKnots, Rounds, Moments)}
-"""The kinds of noise; a certificate calls them `reward/KIND`, or `world/KIND` where a world is released."""
 UNEVEN = (
     "Noise is small about the reward's mean, and larger in its level: that matters where episodes can end early, and "
     "level=True has less of it there."
@@ -78,28 +72,28 @@ def privatise(
 
     """
     instance("budget", budget, Budget, "a Budget(epsilon, delta)")
-    feedback, task = _task(source, budget, relation, domain, accuracy)
+    feedback = _as_feedback(source, relation, domain, accuracy)
     if simulate is None:
         one = "an Accountant, or a source's account, Ledger(url).account(source)"
         instance("account", account, Account | None, one)
     instance("level", level, bool, "True if episodes can end early, or False")
     instance("world", world, WorldModel | None, "a WorldModel(degree=..., reward=..., ...)")
-    if world is not None and task.spaces is None:
+    if world is not None and not isinstance(feedback, Sessions):
         raise InvalidInput("world is for Sessions, of which a world is made: leave it out.")
-    task = replace(task, pieces=pieces, world=world, fewest=simulate is None, level=level)
-    mechanism = choose(noise, task)
-    if mechanism.name == "path" and isinstance(task.relation, LipschitzBall) and not level:
+    mechanism = choose(noise, feedback, budget, pieces=pieces, level=level, world=world, fewest=simulate is None)
+    if mechanism.name == "path" and isinstance(mechanism.relation, LipschitzBall) and not level:
         mechanism.remarks = (*mechanism.remarks, UNEVEN)
-    if sentence := weak_promise(budget, task.relation.people, pure=mechanism.cost.delta == 0):
+    if sentence := weak_promise(budget, mechanism.relation.people, pure=mechanism.cost.delta == 0):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     if simulate is not None:
         return simulate_release(mechanism, feedback, simulate)
     return release(mechanism, feedback, account)
 
 
-def _task(
-    source: Feedback | Input, budget: Budget, relation: Relation | None, domain: Domain | None, accuracy: float | None
-) -> tuple[Any, Task]:
+def _as_feedback(
+    source: Feedback | Input, relation: Relation | None, domain: Domain | None, accuracy: float | None
+) -> AnyFeedback:
+    """What people gave, or a function of one's own with what was declared about it."""
     if isinstance(source, Feedback):
         if relation is not None or domain is not None:
             name = type(source).__name__
@@ -108,7 +102,7 @@ def _task(
             raise InvalidInput(
                 "accuracy is for a function of your own; people's sums are exact to float64: leave it out."
             )
-        return source, Task.of(source, budget)
+        return source
     if isinstance(source, str | bytes | dict) or not (callable(source) or hasattr(source, "__len__")):
         raise InvalidInput(
             "privatise takes what people gave, as Ratings.read, Comparisons.read or Sessions.read gives it, or else a "
@@ -119,60 +113,31 @@ def _task(
             "privatise takes what people gave: read rows, an array or a table by Ratings.read, Comparisons.read or "
             "Sessions.read first. A function of your own needs a relation: which change of it must stay hidden?"
         )
-    return OwnFunction(source, relation), Task(relation, budget, domain, accuracy=accuracy)
+    return OwnFunction(source, relation, box=None if domain is None else Box.of(domain), accuracy=accuracy)
 
 
-def choose(noise: str, task: Task) -> Mechanism:
+def choose(noise: str, feedback: AnyFeedback, budget: Budget, **options: Any) -> Mechanism:
     """The mechanism that was asked for, or for "auto" the one with the least expected error among `candidates`.
 
-    A public rule, of what was declared and the budget, never of the data. The error is the root mean square of the
-    noise, up to a constant, and for knots also that of straight lines between them, for a reward with one kink of half
-    the declared slope up and down. Over random rewards of families that it was not made for, the regret is close to
-    that of whichever noise is best (`python -m benchmarks auto`). A reward with much more detail asks for "path".
+    The error is the root mean square of the noise, up to a constant, and for knots also that of straight lines between
+    them, for a reward with one kink of half the declared slope up and down. Over random rewards of families that it was
+    not made for, the regret is close to that of whichever noise is best (`python -m benchmarks auto`). A reward with
+    much more detail asks for "path".
 
     >>> from quietq.privacy import people
-    >>> few, many = people(28, 0, 0.5, 1), people(10_000, 0, 0.5, 1)
-    >>> [choose("auto", Task(one, Budget(0.9, 1e-4), slope=1.0)).name for one in (few, many)]
+    >>> few, many = (OwnFunction(None, people(number, 0, 0.5, 1), slope=1.0) for number in (28, 10_000))
+    >>> [choose("auto", one, Budget(0.9, 1e-4)).name for one in (few, many)]
     ['knots', 'path']
-    >>> choose("auto", Task(few, Budget(0.9, 0), slope=1.0)).name
+    >>> choose("auto", few, Budget(0.9, 0)).name
     'k-norm'
     """
-    every = _for_feedback(task)
-    if noise != "auto" and noise not in every:
-        near = did_you_mean(noise, ("auto", *every)) if isinstance(noise, str) else ""
-        raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, every))}, not {noise!r}.{near}")
-    if task.pieces is not None and not isinstance(task.relation, LipschitzBall):
-        raise InvalidInput("pieces is for noise on knots, in one dimension and without features: leave it out.")
-    asked = replace(task, asked=noise != "auto")
-    chosen = candidates(task) if noise == "auto" else [noise]
-    found: list[Mechanism] = [one for name in chosen for one in every[name].propose(asked)]
-    for one in found if asked.asked else ():
-        task.budget.require_mu(one.cost.mu, f"noise {one.name!r}")
-    if not found:
-        paths = "use a kernel that has an exact path; noise on weights of features is in quietq.paper"
-        other = paths if task.pieces is None else "leave pieces out"
-        advice = "state a delta above 0" if task.budget.is_pure else other
-        raise InvalidInput(f"There is no noise for {task.relation} at {task.budget}: {advice}.")
-    found.sort(key=lambda one: one.expected_error())
-    why = "asked for" if asked.asked else "chosen by declared bounds and budget, not by the data"
-    best = {one.name: one for one in reversed(found)}  # of each kind, in no order
+    found = candidates(feedback, budget, noise, **options)
+    why = "chosen by declared bounds and budget, not by the data" if noise == "auto" else "asked for"
+    best = {one.name: one for one in reversed(found)}  # of each kind
     errors = ", ".join(f"{_in_words(one)} {one.expected_error():.3g}" for one in found if one is best[one.name])
     remark = f"Noise {found[0].name!r} was {why}; expected errors ({found[0].error_unit}): {errors}."
     found[0].remarks = (*found[0].remarks, remark)
     return found[0]
-
-
-def candidates(task: Task) -> list[str]:
-    """The kinds of noise that "auto" chooses among, by name: Gaussian ones unless delta is 0.
-
-    At one budget they all protect alike, so that errors can be compared. Pure noise of the same epsilon would have less
-    error, and let a guesser be right far more often (`privacy.limits`).
-    """
-    return [name for name, kind in _for_feedback(task).items() if task.budget.is_pure or not kind.pure]
-
-
-def _for_feedback(task: Task) -> dict[str, type[Mechanism]]:
-    return {name: kind for name, kind in MECHANISMS.items() if kind.takes == task.gives}
 
 
 def _in_words(mechanism: Mechanism) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from quietq.mechanisms.mechanism import Mechanism
+from quietq.mechanisms.mechanism import AnyFeedback, Mechanism
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Code, InvalidInput
@@ -24,7 +24,7 @@ CHARGED = "what was charged stays charged, and nothing was released"
 
 
 @shows_nothing
-def release(mechanism: Mechanism, feedback: Any, account: Account | None = None) -> Any:
+def release(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None = None) -> Any:
     """Makes `feedback` private by `mechanism`, once; the account is charged before anything is drawn.
 
     What can be refused is refused before that. A query beyond what was charged ends the release without a result.
@@ -53,7 +53,7 @@ def release(mechanism: Mechanism, feedback: Any, account: Account | None = None)
 
 
 @shows_nothing
-def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
+def simulate(mechanism: Mechanism, feedback: AnyFeedback, seed: int) -> Any:
     """The same release with noise from a seed, as often as you like: private to nobody, charged to nobody."""
     transcript = _open(mechanism, feedback, None, seed)
     steps = mechanism.run()
@@ -67,15 +67,15 @@ def simulate(mechanism: Mechanism, feedback: Any, seed: int) -> Any:
             return _labelled(mechanism.result(last.value, certificate), _labels(feedback))
 
 
-def _open(mechanism: Mechanism, feedback: Any, account: Account | None, seed: int | None = None) -> Transcript:
+def _open(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None, seed: int | None = None) -> Transcript:
     """A transcript for what the mechanism asks of this feedback, which it must be made for."""
-    if mechanism.relation != feedback.relation or mechanism.takes != getattr(feedback, "gives", mechanism.takes):
+    if mechanism.relation != feedback.relation or not mechanism.is_for(feedback):
         raise InvalidInput(
             f"Noise {mechanism.name!r} is made for {mechanism.relation}, but what is to be released is about "
             f"{feedback.relation}: make it for that."
         )
-    if (box := getattr(feedback, "box", None)) is not None and box != mechanism.box:
-        raise InvalidInput(f"Noise {mechanism.name!r} is made for the box {mechanism.box}, not for {box}.")
+    if feedback.box is not None and feedback.box != mechanism.box:
+        raise InvalidInput(f"Noise {mechanism.name!r} is made for the box {mechanism.box}, not for {feedback.box}.")
     return Transcript(
         mechanism.relation,
         mechanism.budget,
@@ -106,7 +106,9 @@ def _ask(transcript: Transcript, query: Query) -> None:
     transcript.ask(query)
 
 
-def _certify(transcript: Transcript, mechanism: Mechanism, feedback: Any, rehearsal: bool = False) -> Certificate:
+def _certify(
+    transcript: Transcript, mechanism: Mechanism, feedback: AnyFeedback, rehearsal: bool = False
+) -> Certificate:
     """What was promised so far; refused if a query's sensitivity is below what the relation comes to.
 
     What the mechanism states may be about all of its queries, of which only the first was asked in rehearsal.

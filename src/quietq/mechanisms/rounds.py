@@ -23,17 +23,17 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from quietq.feedback.feedback import Feedback
+from quietq.feedback.loss import Loss
 from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments
 from quietq.mechanisms.basis import Basis, StretchedFeatures
-from quietq.mechanisms.mechanism import Mechanism, Query, Task
-from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.mechanisms.state_law import StateLaw
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import Splines
+from quietq.noise.feature_maps import FeatureMap, Splines
 from quietq.noise.smooth_prior import beyond
+from quietq.privacy import Budget, Certificate, InvalidInput, Relation
 from quietq.privacy.assumptions import Code
-from quietq.privacy.certificate import Certificate
-from quietq.privacy.errors import InvalidInput
 from quietq.released.private_model import PrivateModel
 
 
@@ -70,6 +70,15 @@ class RoundSettings:
 SETTINGS = RoundSettings()
 
 
+class ModelledRows(NamedTuple):
+    """What is public about rows that a model is fitted to, where they are only a part of the feedback (`moments`)."""
+
+    relation: Relation
+    box: Box
+    loss: Loss
+    features: FeatureMap | None = None
+
+
 class Fitted(NamedTuple):
     """What the rounds come to."""
 
@@ -86,28 +95,39 @@ class Rounds(Mechanism):
     """A reward in any dimension, with interactions: a linear model of public features, from everybody's rows."""
 
     name = "rounds"
-    takes = "rows"
     asks_code = False
     remarks = (
         "Where states lie is taken for correlated coordinates: if they lie in clusters, the model may be farther off "
         "than expected, so try it on people who are made up.",
     )
 
-    def __init__(self, task: Task, mu: float | None = None, tolerance: float = 0.0) -> None:
-        """`mu` is what the model may spend, if that is only a part of the budget. `tolerance` is an error, in units of
-        the range, that unbiased answers are worth: with it bounds are as wide as noise of that size allows, up to where
-        nobody's gradient is clipped.
+    def __init__(
+        self, rows: Feedback | ModelledRows, budget: Budget, mu: float | None = None, tolerance: float = 0.0
+    ) -> None:
+        """Divides the budget among rounds, and chooses how many features are fitted.
+
+        Args:
+            rows: What is public about the rows that the model is fitted to.
+            budget: The (epsilon, delta) that the release may cost.
+            mu: What the model may spend, if that is only a part of the budget.
+            tolerance: An error, in units of the range, that unbiased answers are worth: with it bounds are as wide as
+                noise of that size allows, up to where nobody's gradient is clipped.
+
         """
-        self.relation, self.budget, self.loss, self.box = task.relation, task.budget, task.loss, Box.of(task.domain)
-        self.mu = task.budget.mu if mu is None else mu
+        if budget.is_pure:
+            raise InvalidInput("A model of everybody's rows has Gaussian noise: delta must be above 0.")
+        assert rows.loss is not None
+        self.relation, self.budget, self.loss, self.box = rows.relation, budget, rows.loss, rows.box
+        self.mu = budget.mu if mu is None else mu
         self.largest, self.error = math.sqrt(self.box.dimension) + 2, 1e-12
         self._tolerance = tolerance
-        self._has_default_features = task.features is None
-        self._asks_where = task.features is None or task.features.stretches
-        self.remarks = self._remarks(task)
-        self.every = Basis.of(task.features, self.box.dimension, self.loss)
+        self._has_default_features = rows.features is None
+        self._asks_where = rows.features is None or rows.features.stretches
+        self.remarks = self._remarks(rows.features)
+        self.every = Basis.of(rows.features, self.box.dimension, self.loss)
         """All directions that there are; `basis` leaves out those that are not worth their noise."""
-        # How the budget is divided among the rounds, and the noise of a weight for each weight that is fitted.
+        # How the budget is divided among the rounds. The bound on a gradient grows with the root of how many weights
+        # are fitted, so each weight's variance by noise is their number times `_noise`.
         people, left = self.people, 1 - SETTINGS.marginals_share - SETTINGS.moments_share
         self._variance_of_people = self.loss.spread / SETTINGS.expected_rows
         self.rounds = SETTINGS.rounds_of_many
@@ -119,13 +139,17 @@ class Rounds(Mechanism):
         self.basis = self._worthwhile(self.every)
         self.conditions = (Code.MEANS_OF_PEOPLE(self.rounds + (2 if self._asks_where else 0)),)
 
-    def _remarks(self, task: Task) -> tuple[str, ...]:
+    def _remarks(self, features: FeatureMap | None) -> tuple[str, ...]:
         remarks = list(self.remarks if self._asks_where else ())
-        if isinstance(task.features, Splines) and task.features.additive:
+        if isinstance(features, Splines) and features.additive:
             remarks.append("The model is a sum of one function per coordinate: it has no interactions.")
         if self.loss.range is None:
             remarks.append("The reward is in log-odds and up to a constant: choices tell no more.")
         return tuple(remarks)
+
+    @classmethod
+    def is_for(cls, feedback: AnyFeedback) -> bool:
+        return feedback.loss is not None
 
     def run(self) -> Generator[Query, np.ndarray, Fitted]:
         # Where states lie: directions that are orthonormal there, in a box that is stretched until they are uniform.
@@ -230,12 +254,6 @@ class Rounds(Mechanism):
             error += self.loss.scale**2 * beyond(self.box.dimension)
         low, high = self.loss.range or (0.0, self.loss.unit)
         return (high - low) * math.sqrt(error)
-
-    @classmethod
-    def propose(cls, task: Task) -> "list[Rounds]":
-        if task.budget.is_pure:
-            raise InvalidInput("A model of everybody's rows has Gaussian noise: delta must be above 0.")
-        return [cls(task)]
 
 
 def kept_by_shrinkage(

@@ -7,7 +7,7 @@ Noise that protects is exact: of its law in real numbers, rounded once. Three en
 - `exact` computes with intervals of decimal numbers, one number at a time. It is the general one: logarithms, roots and
   quotients of uniforms, as K-norm noise (`ball`, `increments`) and flips of answers need them.
 - `exact_path` rounds *coefficients*, not noise: of points that come one by one it computes weights to 40 digits and
-  more, and draws its normals from `exact_gaussian`. On a grid `whitening` does the same beforehand, in float64.
+  more, and draws its normals from `exact_gaussian`. On a grid `grid_path` does the same beforehand, in float64.
 """
 
 from quietq.noise.box import Box as Box, Domain as Domain

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -62,7 +63,7 @@ class Box:
         low, high = pairs.T.tolist()
         return cls(tuple(low), tuple(high))
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         return len(self.low)
 

@@ -11,8 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.noise.exact_gaussian import add_exactly
-from quietq.noise.whitening import as_they_are
+from quietq.noise.exact_gaussian import add_exactly, as_they_are
 from quietq.privacy.checks import count
 
 

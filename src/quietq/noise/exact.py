@@ -130,12 +130,8 @@ def decide(question: Callable[[], Answer], uniforms: Iterable[LazyUniform]) -> A
         try:
             return question()
         except Undecided:
-            refine(uniforms)
-
-
-def refine(uniforms: Iterable[LazyUniform]) -> None:
-    for uniform in uniforms:
-        uniform.refine(uniform.bits)
+            for uniform in uniforms:
+                uniform.refine(uniform.bits)
 
 
 def round_exactly(

@@ -12,6 +12,10 @@ exp(-k x) exp(-x^2/2), else draw anew. The density of k + x is then proportional
 exp(-k^2/2 - k x - x^2/2) = exp(-(k + x)^2/2): with a fair sign it is standard normal, exactly. Digits of x that were
 not compared remain independent and uniform. Proof: docs/theory.md#exact-normals.
 
+A release with correlated noise is a bijection of T f + s z with independent z. Here T has float64 entries, which are
+binary fractions, so that T f is a binary fraction too, and is known exactly wherever it matters (`Whitened`). How far
+T's entries are from those of the ideal matrix is public, and far below the `ROOM`.
+
 Theorem. `add_exactly` gives round((T f + s z)/step), a function of the ideal sum and of nothing else, with z exactly
 standard normal and T, f, s and the step binary fractions. Rounding is post-processing, so it is exactly mu-GDP with
 mu = |T (f - f')|/s. Float64 decides only where its proven error leaves one whole number; else fractions do, with more
@@ -27,15 +31,20 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from quietq.noise.whitening import ROUNDINGS, Whitened
+from quietq.privacy.errors import InvalidInput
 
 ROOM = 1 + 2.0**-19
 """Exact noise is so much larger than stated. That covers what public constants are rounded by: a grid's states, which
 can make slopes steeper by a part of 2^-20, sensitivities and costs by 1e-9 each, and matrices by 2^-30."""
+ROUNDINGS = 2.0**-50
+"""Eight roundings in float64: more than there are in each of the sums below, and in the bounds on them."""
+TINY = 2.0**-1000
+"""Far above the smallest numbers, far below everything else."""
 Digits = np.ndarray | np.unsignedinteger
 Index = Int[np.ndarray, " some"]
 
@@ -200,6 +209,49 @@ def _even_runs(
         going, last, at = going[on], fresh, on
         even[going] ^= True
     return even
+
+
+class Whitened(NamedTuple):
+    """T f in units of the public step: about, how far off that is at the most, and one number of it exactly."""
+
+    about: Float[np.ndarray, "..."]
+    errors: Float[np.ndarray, "..."]
+    exactly: Callable[[int], Fraction]
+
+
+def as_they_are(numbers: np.ndarray, step: float) -> Whitened:
+    """For independent noise."""
+    scaled = numbers / step  # a power of two: exact, unless it is tiny or overflows
+    return Whitened(scaled, np.full(numbers.shape, TINY), lambda i: in_steps(numbers.item(i), step))
+
+
+def by_matrix(matrix: Float[np.ndarray, "n n"], numbers: Float[np.ndarray, " n"], step: float) -> Whitened:
+    """For a few numbers."""
+    scaled = numbers / step
+    errors = np.abs(matrix) @ (np.abs(scaled) * (len(numbers) * ROUNDINGS) + TINY) + TINY
+
+    def exactly(i: int) -> Fraction:
+        pairs = zip(matrix[i].tolist(), numbers.tolist(), strict=True)
+        return sum((Fraction(one) * in_steps(number, step) for one, number in pairs), Fraction(0))
+
+    return Whitened(matrix @ scaled, errors, exactly)
+
+
+def inverse(root: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
+    """A matrix whose product with the root is 1 but for a part in a billion, for certain.
+
+    Then what it makes of numbers is longer by no more than that part than what the true inverse does.
+    """
+    found, n = np.linalg.inv(root), len(root)
+    off = np.abs(found @ root - np.eye(n)) + n * ROUNDINGS * (np.abs(found) @ np.abs(root))
+    if not np.linalg.norm(off) <= 2.0**-30:
+        raise InvalidInput("The shape of the noise is too narrow in some direction to be drawn exactly.")
+    return found
+
+
+def in_steps(number: float, step: float) -> Fraction:
+    """The number in units of the step, exactly."""
+    return Fraction(number) / Fraction(step)
 
 
 def add_exactly(

@@ -2,24 +2,24 @@
 
 A map looks at one state at a time, and a state's features are the same bits in whatever batch. It is written once
 against the array module `xp`, NumPy or jax.numpy: points of the unit box have shape (..., d), features (..., rank). A
-file can name the maps that stand here and no others.
+map is a record, and a file can name those of the union `AnyFeatureMap` and no others.
 """
 
 import functools
 import math
 import operator
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
 from functools import cached_property
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
+from msgspec.structs import replace
 
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.records import Count, Flag, Positive, Record, checked_by, read_record
 
 Array = Any
 """A NumPy or a JAX array."""
@@ -33,30 +33,48 @@ MOST_DEGREE = 12
 MOST_ITEMS = 2**14
 
 
-class FeatureMap(ABC):
-    """A public map from a state to `rank` numbers: a dataclass whose fields are JSON."""
+def _table(name: str, given: object) -> tuple[tuple[float, ...], ...]:
+    """Rows of as many numbers each."""
+    rows = given.tolist() if isinstance(given, np.ndarray) else given
+    if not isinstance(rows, tuple | list) or not rows or not all(isinstance(row, tuple | list) and row for row in rows):
+        raise InvalidInput(f"{name} must be rows of numbers, one per feature.")
+    count(f"the number of {name}", len(rows), most=MOST_TERMS)
+    if len({len(row) for row in rows}) > 1:
+        raise InvalidInput(f"{name} must all have the same number of coordinates.")
+    return tuple(tuple(real(name, one) for one in row) for row in rows)
 
-    kind: ClassVar[str]
-    dimension: int
-    """How many coordinates a state has; 0 until it is known from the states."""
+
+Table = Annotated[tuple[tuple[float, ...], ...], checked_by(_table)]
+Dimension = Annotated[int, checked_by(functools.partial(count, least=0, most=MOST_TERMS))]
+"""A number of coordinates; 0 until it is known from the states."""
+
+
+class FeatureMap(Record, frozen=True, dict=True):
+    """A public map from a state to `rank` numbers."""
+
     stretches: ClassVar[bool] = True
     """Whether it may look at the box as it is stretched to make states uniform."""
     clips: ClassVar[bool] = False
     """Whether a coordinate outside the box is clipped, instead of being refused."""
 
     @property
-    @abstractmethod
+    def dimension(self) -> int:
+        """How many coordinates a state has; 0 until it is known from the states."""
+        raise NotImplementedError
+
+    @property
     def rank(self) -> int:
         """How many features there are."""
+        raise NotImplementedError
 
-    @abstractmethod
     def __call__(self, points: Array, xp: ModuleType = np) -> Array:
         """The features of points in [0, 1]^d."""
+        raise NotImplementedError
 
     def sized(self, dimension: int) -> "FeatureMap":
         """The map for states of so many coordinates; refused if it is for another number."""
         if not self.dimension:
-            return replace(self, dimension=dimension)  # type: ignore[type-var]
+            return replace(self, dimension=dimension)
         if self.dimension != dimension:
             raise InvalidInput(f"features look at {self.dimension} coordinates, but states have {dimension}.")
         return self
@@ -68,21 +86,8 @@ class FeatureMap(ABC):
         values = self(qmc.Sobol(self.dimension, scramble=False).random(2**12))
         return values.mean(axis=0), np.cov(values.T, bias=True).reshape(self.rank, self.rank)
 
-    def describe(self) -> dict[str, object]:
-        """The map in JSON."""
-        return {"kind": self.kind, **{field.name: _listed(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]
 
-
-def _listed(value: object) -> object:
-    return [_listed(one) for one in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
-
-
-def _tupled(value: object) -> Any:
-    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
-
-
-@dataclass(frozen=True)
-class Polynomials(FeatureMap):
+class Polynomials(FeatureMap, frozen=True, dict=True, tag="polynomials"):
     """Products of Legendre polynomials, orthonormal for states that are uniform in the box: the default map.
 
     >>> import numpy as np
@@ -90,14 +95,13 @@ class Polynomials(FeatureMap):
     [1.0, 1.732, -3.0]
     """
 
-    kind: ClassVar[str] = "polynomials"
-    dimension: int
+    dimension: Count  # pyright: ignore[reportIncompatibleMethodOverride]
     terms: tuple[Term, ...]
     """By their number of factors, fewest first."""
 
     def __post_init__(self) -> None:
-        count("dimension", self.dimension)
-        _check_types(self.terms)
+        super().__post_init__()
+        count("the number of terms", len(self.terms), most=MOST_TERMS)
         for term in self.terms:
             columns = [column for column, _ in term]
             if columns != sorted(set(columns)) or not all(0 <= column < self.dimension for column in columns):
@@ -159,28 +163,14 @@ class Polynomials(FeatureMap):
         return found if one else xp.moveaxis(found, 0, -1)
 
 
-def _check_types(terms: tuple[Term, ...]) -> None:
-    """Refuses terms from a file that are no tuples of pairs of whole numbers."""
-    tuples = isinstance(terms, tuple) and all(isinstance(term, tuple) for term in terms)
-    pairs = [pair for term in terms for pair in term] if tuples else [None]
-    if not all(isinstance(pair, tuple) and [type(one) for one in pair] == [int, int] for pair in pairs):
-        raise InvalidInput("Terms of polynomials must be lists of pairs of whole numbers.")
-    count("the number of terms", len(terms), most=MOST_TERMS)
-
-
-@dataclass(frozen=True)
-class Fourier(FeatureMap):
+class Fourier(FeatureMap, frozen=True, dict=True, tag="fourier"):
     """Random Fourier features: sqrt(2) cos(2 pi w.x) and sqrt(2) sin(2 pi w.x) for each frequency w.
 
     >>> Fourier.draw(dimension=2, number=50, width=0.3).rank
     100
     """
 
-    kind: ClassVar[str] = "fourier"
-    frequencies: tuple[tuple[float, ...], ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "frequencies", _table("frequencies", self.frequencies))
+    frequencies: Table
 
     @classmethod
     def draw(cls, dimension: int, number: int, width: float, seed: int = 0) -> "Fourier":
@@ -190,7 +180,7 @@ class Fourier(FeatureMap):
         return cls(tuple(map(tuple, drawn.tolist())))
 
     @property
-    def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def dimension(self) -> int:
         return len(self.frequencies[0])
 
     @property
@@ -202,17 +192,11 @@ class Fourier(FeatureMap):
         return math.sqrt(2) * xp.concatenate([xp.cos(angles), xp.sin(angles)], axis=-1)
 
 
-@dataclass(frozen=True)
-class Radial(FeatureMap):
+class Radial(FeatureMap, frozen=True, dict=True, tag="radial"):
     """Gaussian bumps exp(-|x - c|^2 / (2 width^2)) around centres c, in widths of the box."""
 
-    kind: ClassVar[str] = "radial"
-    centres: tuple[tuple[float, ...], ...]
-    width: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "centres", _table("centres", self.centres))
-        object.__setattr__(self, "width", positive("width", self.width))
+    centres: Table
+    width: Positive
 
     @classmethod
     def spread(cls, dimension: int, number: int, width: float) -> "Radial":
@@ -223,7 +207,7 @@ class Radial(FeatureMap):
         return cls(tuple(map(tuple, places.random(count("number", number, most=MOST_TERMS)).tolist())), width)
 
     @property
-    def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def dimension(self) -> int:
         return len(self.centres[0])
 
     @property
@@ -234,40 +218,24 @@ class Radial(FeatureMap):
         return xp.exp(-_summed(points, np.array(self.centres), lambda x, c: (x - c) ** 2) / (2 * self.width**2))
 
 
-def _table(name: str, given: object) -> tuple[tuple[float, ...], ...]:
-    """Rows of as many numbers each."""
-    rows = given.tolist() if isinstance(given, np.ndarray) else given
-    if not isinstance(rows, tuple | list) or not rows or not all(isinstance(row, tuple | list) and row for row in rows):
-        raise InvalidInput(f"{name} must be rows of numbers, one per feature.")
-    count(f"the number of {name}", len(rows), most=MOST_TERMS)
-    if len({len(row) for row in rows}) > 1:
-        raise InvalidInput(f"{name} must all have the same number of coordinates.")
-    return tuple(tuple(real(name, one) for one in row) for row in rows)
-
-
 def _summed(points: Array, table: np.ndarray, part: Callable[[Array, np.ndarray], Array]) -> Array:
     """A sum over coordinates of a part for each feature, in the same order for every state."""
     return functools.reduce(operator.add, (part(points[..., i : i + 1], one) for i, one in enumerate(table.T)))
 
 
-@dataclass(frozen=True)
-class Splines(FeatureMap):
+class Splines(FeatureMap, frozen=True, dict=True, tag="splines"):
     """Piecewise linear functions on a grid: of each coordinate alone, summed, or products of them.
 
     `additive=True` must be asked for by name, because it misleads where a reward has interactions: of two peaks in a
     plane it makes one between them. Products, `additive=False`, are for few coordinates: there are (pieces + 1)^d.
     """
 
-    kind: ClassVar[str] = "splines"
-    additive: bool
-    pieces: int = 4
-    dimension: int = 0
+    additive: Flag
+    pieces: Annotated[int, checked_by(functools.partial(count, most=MOST_TERMS))] = 4
+    dimension: Dimension = 0  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.additive, bool):
-            raise InvalidInput(f"additive must be True or False, not {self.additive!r}.")
-        count("pieces", self.pieces, most=MOST_TERMS)
-        _check_dimension(self.dimension)
+        super().__post_init__()
         if (not self.additive and self.dimension > 12) or self.rank > MOST_TERMS:  # 2^13 features at the least
             raise InvalidInput(
                 f"Splines with {self.pieces} pieces in {self.dimension} coordinates are more than {MOST_TERMS} "
@@ -290,23 +258,16 @@ class Splines(FeatureMap):
         return product
 
 
-@dataclass(frozen=True)
-class Columns(FeatureMap):
+class Columns(FeatureMap, frozen=True, dict=True, tag="columns"):
     """The coordinates themselves, from -1 to 1: for embeddings that a public, frozen encoder made.
 
     `features=Columns(prefix="e")` takes all columns whose names start with e; a coordinate outside the box is clipped.
     """
 
-    kind: ClassVar[str] = "columns"
     stretches: ClassVar[bool] = False
     clips: ClassVar[bool] = True
     prefix: str = ""
-    dimension: int = 0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.prefix, str):
-            raise InvalidInput(f"prefix must be text, not {self.prefix!r}.")
-        _check_dimension(self.dimension)
+    dimension: Dimension = 0  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def rank(self) -> int:
@@ -319,34 +280,25 @@ class Columns(FeatureMap):
         return np.zeros(self.rank), np.full(self.rank, 1 / 9)  # a standard deviation of a third of the way to the end
 
 
-def _check_dimension(given: object) -> None:
-    if type(given) is not int or given != 0:
-        count("dimension", given, most=MOST_TERMS)
-
-
-@dataclass(frozen=True)
-class Categorical(FeatureMap):
+class Categorical(FeatureMap, frozen=True, dict=True, tag="categorical"):
     """One of a public list of items: a feature for each, 1 for the state's own item and 0 for all others.
 
     Items lie evenly in the unit interval, the first at 0 and the last at 1.
     """
 
-    kind: ClassVar[str] = "categorical"
-    dimension: ClassVar[int] = 1  # type: ignore[misc]
+    dimension: ClassVar[int] = 1  # pyright: ignore[reportIncompatibleMethodOverride]
     stretches: ClassVar[bool] = False
     items: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         given, most_bytes = self.items, 2**18
-        if not isinstance(given, tuple | list) or not all(isinstance(item, str) for item in given):
-            raise InvalidInput("items must be a list of texts, the items' names.")
         if not 2 <= len(given) <= MOST_ITEMS or len(set(given)) < len(given):
             raise InvalidInput(f"items must be between 2 and {MOST_ITEMS} different names, not {len(given)}.")
         if not all(item.isprintable() for item in given):
             raise InvalidInput("items must be names that can be printed, without tabs, line breaks or half characters.")
         if sum(len(item.encode()) + 8 for item in given) > most_bytes:  # so that they fit into a release
             raise InvalidInput(f"items' names must have at most {most_bytes} bytes together: shorten them.")
-        object.__setattr__(self, "items", tuple(given))
 
     @property
     def rank(self) -> int:
@@ -379,30 +331,17 @@ class Categorical(FeatureMap):
         return np.zeros(self.rank), share  # around 0, because the constant is one of what items can say
 
 
-_MAPS: dict[str, type[FeatureMap]] = {
-    one.kind: one for one in (Polynomials, Fourier, Radial, Splines, Categorical, Columns)
-}
+AnyFeatureMap = Polynomials | Fourier | Radial | Splines | Categorical | Columns
 
 
 def is_data(features: FeatureMap) -> bool:
     """Whether it is one of the maps here, and not a class that somebody derived from them."""
-    return type(features) in _MAPS.values()
+    return type(features) in (Polynomials, Fourier, Radial, Splines, Categorical, Columns)
 
 
 def map_of(record: object) -> FeatureMap:
     """A map from JSON, with everything checked."""
-    given = record if isinstance(record, dict) else {}
-    named = given.get("kind")
-    kind = _MAPS.get(named) if isinstance(named, str) else None
-    if kind is None:
-        raise InvalidInput(f"A feature map must be one of {', '.join(_MAPS)}.")
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    if set(given) != {"kind", *names}:
-        raise InvalidInput(f"A feature map of kind {kind.kind!r} must have the fields {', '.join(names)}.")
-    try:
-        found = kind(**{name: _tupled(given[name]) for name in names})
-    except TypeError as error:
-        raise InvalidInput(f"A feature map of kind {kind.kind!r} has a field of another type.") from error
+    found = read_record(AnyFeatureMap, record)
     if found.dimension < 1:
         raise InvalidInput("A feature map in a file must say for how many coordinates it is.")
     return found

@@ -1,4 +1,4 @@
-"""What one person can do to the increments between knots, as a body, and pure noise in its gauge.
+"""What one person can do to the increments between knots, and the noise that hides it: pure, and Gaussian.
 
 Theorem (Hardt & Talwar 2010). If neighbours' vectors u, u' of d numbers differ by an element of a symmetric convex body
 K, then u + z with density proportional to exp(-epsilon |z|_K) is epsilon-DP, by the triangle inequality. z is
@@ -8,24 +8,33 @@ Here u are the increments of a reward between d + 1 knots. Neighbours in a Lipsc
 |u_i| <= l/d whose running sum has a range of at most 2 rho. Uniform points of that body come from a cube by rejection,
 which is exact. A release is drawn in real numbers and rounded once (`noise.exact`), so delta is 0, not almost 0.
 
-Proof: docs/theory.md#k-norm.
+Theorem. If neighbours' increments differ by u with u' S^-1 u <= 1, then adding N(0, S/mu^2) is mu-GDP. The values'
+differences are the body {|v_j| <= rho, |v_{j+1} - v_j| <= l/d}, and u are the increments of v. A convex function is
+largest at a vertex, and increments are linear in v, so it is enough that the increments of all vertices fulfil the
+inequality. What is made small is the variance of the curve about its mean, |L'u|^2 for increments u. In coordinates
+y = L'u the ellipsoid of least trace is found from weights w on vertices: S = c M^(1/2) with M = sum w_i y_i y_i', and
+multiplying w_i by y_i' M^(-1/2) y_i/trace M^(1/2) raises the dual bound until it meets the primal. Whatever the
+weights, c = max_i y_i' M^(-1/2) y_i makes the inequality true: a search that stops early costs noise, never privacy.
+
+Proofs: docs/theory.md#k-norm and docs/theory.md#shaped-noise.
 """
 
 import functools
 import itertools
 import math
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy, SeededEntropy
-from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, exponentials, refine, round_exactly
+from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, Undecided, decide, exponentials, round_exactly
+from quietq.noise.exact_gaussian import Whitened, by_matrix, inverse
 from quietq.privacy.checks import count, positive
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.norms import IncrementGauge
+from quietq.privacy.norms import IncrementGauge, ShapedIncrements, vertices
 from quietq.privacy.relations import LipschitzBall
 
 _AT_ONCE = 20_000  # points of the cube
@@ -109,15 +118,15 @@ class IncrementBody:
     def _holds(self, point: list[LazyUniform]) -> bool:
         """Whether a point of the cube is in the body, in whole numbers."""
         limit = Fraction(2 * self.ball.radius) / Fraction(self.half)  # of sums of numbers from -1 to 1
-        while True:
+
+        def holds() -> bool:
             sums = [0, *itertools.accumulate(2 * uniform.places - 2**uniform.bits for uniform in point)]
-            spread, open_ = max(sums) - min(sums), 4 * len(point)  # each sum is known to within 2 a number
-            scaled = limit * 2 ** point[0].bits
-            if spread + open_ <= scaled:
-                return True
-            if spread - open_ > scaled:
-                return False
-            refine(point)
+            beyond = max(sums) - min(sums) - limit * 2 ** point[0].bits
+            if -4 * len(point) < beyond <= 4 * len(point):  # each sum is known to within 2 a number
+                raise Undecided
+            return beyond < 0
+
+        return decide(holds, point)
 
     @property
     def half(self) -> float:
@@ -148,3 +157,71 @@ def to_curve(increments: np.ndarray) -> Float[np.ndarray, "... knots"]:
     zero = np.zeros((*increments.shape[:-1], 1))
     curve = np.concatenate([zero, np.cumsum(increments, axis=-1)], axis=-1)
     return curve - curve.mean(axis=-1, keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
+class KnotShape:
+    """Noise on increments of a mean variance of 1: L z."""
+
+    root: Float[np.ndarray, "pieces pieces"]
+    """L"""
+    inverse: Float[np.ndarray, "pieces pieces"] = field(init=False, repr=False)
+    """Of L, as close as exact noise needs it; where there is none, that is refused before anything is spent."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inverse", inverse(self.root))
+
+    @property
+    def norm(self) -> ShapedIncrements:
+        shape = self.root @ self.root.T
+        return ShapedIncrements(((shape + shape.T) / 2).tolist())
+
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, " pieces"]:
+        return self.root @ entropy.normals(shape)
+
+    def length(self, difference: np.ndarray) -> float:
+        return float(np.linalg.norm(np.linalg.solve(self.root, difference)))
+
+    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
+        return by_matrix(self.inverse, numbers, step)
+
+    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, " pieces"]:
+        return self.root @ whitened
+
+
+def products_about_mean(pieces: int) -> Float[np.ndarray, "pieces pieces"]:
+    """G with u'Gu the squared length, about its mean, of the curve whose increments are u."""
+    curves = to_curve(np.eye(pieces))
+    return curves @ curves.T
+
+
+def least_shape(ball: LipschitzBall, pieces: int) -> Float[np.ndarray, "pieces pieces"]:
+    """S for increments between pieces + 1 equally spaced knots."""
+    step = ball.lipschitz / pieces / ball.radius
+    # twelve digits, rounded up, so that the same bounds for other numbers of people find the same shape
+    return ball.radius**2 * _unit_shape(float(f"{step:.11e}") * (1 + 1e-10), pieces)
+
+
+@functools.lru_cache(maxsize=64)
+def _unit_shape(step: float, pieces: int) -> np.ndarray:
+    # Vertices of what one person can do, in coordinates in which lengths are those of curves about their mean.
+    lower = np.linalg.cholesky(products_about_mean(pieces))
+    points = np.unique(np.diff(vertices(step, pieces), axis=1), axis=0) @ lower
+    weights = np.full(len(points), 1 / len(points))
+    root, scores = np.eye(pieces), np.ones(1)
+    for _ in range(2000):
+        root, inverse_root = _roots(points.T @ (weights[:, None] * points))
+        scores = np.einsum("ij,jk,ik->i", points, inverse_root, points)
+        trace = np.trace(root)
+        if scores.max() <= trace * 1.0005:  # the dual bound: no shape has a trace less by more than that
+            break
+        weights *= scores / trace
+        weights /= weights.sum()
+    back = np.linalg.inv(lower)
+    return back.T @ root @ back * scores.max() * (1 + 1e-9)
+
+
+def _roots(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = np.linalg.eigh(matrix)
+    values = np.maximum(values, values[-1] * 1e-12)
+    return (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T

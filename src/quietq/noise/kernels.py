@@ -15,7 +15,7 @@ Proof: docs/theory.md#exponential-kernel and docs/theory.md#sums-of-kernels.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -72,7 +72,7 @@ class Exponential(Kernel):
     """exp(-beta |x - y|), in one dimension: it has room for all Lipschitz functions."""
 
     beta: float
-    dimension: int = field(default=1, init=False, repr=False)
+    dimension: ClassVar[int] = 1  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "beta", positive("beta", self.beta))
@@ -100,6 +100,10 @@ class _ByCoordinate(Kernel):
     combine: ClassVar[np.ufunc]
     """What makes one number of the parts' numbers."""
 
+    @property
+    def dimension(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.parts)
+
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
         x, y = (np.asarray(points, float).reshape(-1, self.dimension) for points in (x, y))
         return self.combine.reduce([part.covariance(x[:, i], y[:, i]) for i, part in enumerate(self.parts)])
@@ -115,12 +119,10 @@ class Product(_ByCoordinate):
 
     combine: ClassVar[np.ufunc] = np.multiply
     betas: tuple[float, ...]
-    dimension: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         instance("betas", self.betas, Sequence, "a sequence of numbers, one per coordinate")
         object.__setattr__(self, "betas", tuple(positive("beta", beta) for beta in self.betas))
-        object.__setattr__(self, "dimension", len(self.betas))
         if not 1 <= self.dimension <= 3:
             raise InvalidInput(
                 f"Product has 1 to 3 dimensions, not {self.dimension}: its table has 2^(levels d) "
@@ -146,12 +148,10 @@ class Additive(_ByCoordinate):
 
     combine: ClassVar[np.ufunc] = np.add
     parts: tuple[Exponential, ...]
-    dimension: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         instance("parts", self.parts, Sequence, "a sequence of Exponential, one per coordinate")
         object.__setattr__(self, "parts", tuple(self.parts))
-        object.__setattr__(self, "dimension", len(self.parts))
         if not self.parts:
             raise InvalidInput("parts must hold at least one Exponential, not none.")
         for part in self.parts:

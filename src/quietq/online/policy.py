@@ -27,9 +27,9 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.mechanisms.laws import Gaussian, Independent, KNorm, KnownLaw
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
+from quietq.noise.laws import Gaussian, Independent, KNorm, KnownLaw
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Arrivals, Assumption, Budget, Code, Cost, weak_promise
 from quietq.privacy.account import Account

@@ -121,7 +121,7 @@ def _record(setting: object) -> dict[str, Any] | None:
     """A setting that is no number: a budget, or a map of features, of which one's own is not written."""
     if isinstance(setting, Budget):
         return {"epsilon": setting.epsilon, "delta": setting.delta}
-    return setting.describe() if isinstance(setting, FeatureMap) and is_data(setting) else {}
+    return setting.to_dict() if isinstance(setting, FeatureMap) and is_data(setting) else {}
 
 
 def _read(path: Path, features: Features | None) -> PrivateBandit:

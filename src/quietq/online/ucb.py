@@ -26,9 +26,9 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.mechanisms.laws import KNorm, KnownLaw
 from quietq.noise.ball import Ball
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
+from quietq.noise.laws import KNorm, KnownLaw
 from quietq.online.policy import UNITS, PrivateBandit, are_counts
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import positive

@@ -21,11 +21,12 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import spherical_jn
 
-from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.laws import Independent
+from quietq.feedback.own_function import HoldsFunctions, OwnFunction
+from quietq.mechanisms.mechanism import AnyFeedback
 from quietq.mechanisms.path import GaussianProcessMechanism, InKernel
 from quietq.noise.box import Box
 from quietq.noise.kernels import Kernel
+from quietq.noise.laws import Independent
 from quietq.noise.own_values import check_exact, check_outputs, values_at
 from quietq.noise.rounding import check_values
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation, RkhsBall
@@ -242,10 +243,10 @@ class WeightNoise(InKernel):
     kernel: FiniteRank
 
     def __init__(
-        self, relation: Relation, budget: Budget, kernel: FiniteRank, radius: float, box: Box, **options: Any
+        self, feedback: AnyFeedback, budget: Budget, kernel: FiniteRank, *, radius: float, **options: Any
     ) -> None:
         instance("kernel", kernel, FiniteRank, "FeatureKernel or BandLimited")
-        super().__init__(relation, budget, kernel, radius * kernel.stretch, box, **options)
+        super().__init__(feedback, budget, kernel, radius=radius * kernel.stretch, **options)
 
     @property
     def conditions(self) -> tuple[Assumption, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -257,8 +258,9 @@ class WeightNoise(InKernel):
     def shape(self) -> Independent:
         return Independent(self.kernel.norm)
 
-    def values(self, feedback: OwnFunction) -> Float[np.ndarray, "..."]:
+    def values(self, feedback: HoldsFunctions) -> Float[np.ndarray, "..."]:
         """The function's weights, one row per feature; a function is looked at where the kernel says, and projected."""
+        assert isinstance(feedback, OwnFunction)
         source, kernel = feedback.source, self.kernel
         if callable(source):
             points = kernel.sample_points

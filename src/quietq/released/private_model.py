@@ -88,7 +88,7 @@ class PrivateModel(PrivateFunction):
         return xp.minimum(xp.maximum(self.low + (self.high - self.low) * (0.5 + fitted), self.low), self.high)
 
     def describe(self) -> ModelDetails:
-        return ModelDetails(self.feature_map.describe(), self.low, self.high)
+        return ModelDetails(self.feature_map.to_dict(), self.low, self.high)
 
     @classmethod
     def from_arrays(cls, stored: Stored) -> "PrivateModel":

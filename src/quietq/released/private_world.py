@@ -250,7 +250,7 @@ class PrivateWorld(Publishable):
     def describe(self) -> WorldDetails:
         spaces = self.spaces
         return WorldDetails(
-            feature_map=self.feature_map.describe(),
+            feature_map=self.feature_map.to_dict(),
             moved=self.moved,
             known=self.known,  # pyright: ignore[reportArgumentType]
             actions=spaces.actions,

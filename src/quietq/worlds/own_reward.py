@@ -28,9 +28,9 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box as BoxSpace, Discrete
 from gymnasium.vector import VectorEnv
 
-from quietq.mechanisms.laws import Gaussian, Independent, RoundedLaw
 from quietq.noise import Box, Domain, Entropy, Exponential
 from quietq.noise.exact_path import ExactPath
+from quietq.noise.laws import Gaussian, Independent, RoundedLaw
 from quietq.noise.own_values import coarse_type
 from quietq.noise.rounding import check_allowance, finest_levels, largest_value, size_bound, worst_norm
 from quietq.privacy import (

@@ -24,8 +24,7 @@ from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.feedback.transition_statistics import row_by_row
-from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.people_mean import mean_of_people
+from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWarning, weak_promise
@@ -248,7 +247,11 @@ class CheckedPlan(Receipted):
 class PlanCheck(Mechanism):
     """One noisy share of people."""
 
-    name, releases, takes = "check", "plan", "sessions"
+    name, releases = "check", "plan"
+
+    @classmethod
+    def is_for(cls, feedback: AnyFeedback) -> bool:
+        return isinstance(feedback, Sessions)
 
     def __init__(
         self, played: Played, wanted: float, sessions: Sessions, budget: Budget, threshold: float | None = None

@@ -10,8 +10,8 @@ from quietq.audit.draws import audit_reward
 from quietq.audit.everything import PEOPLE, Audit, Check, PlannedAudit, check_confidence
 from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
+from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.paper.agents import InLoopMethod, RewardLearner
 from quietq.paper.agents.method import Method
@@ -68,8 +68,8 @@ def plan_audit(
     if isinstance(relation, SupBall):
         mechanism = observed_mechanism(world, relation, budget)
     else:
-        task = Task(relation, budget, world.box, pieces=used.get("pieces"))
-        mechanism = choose(used.get("noise", "auto"), task)
+        declared = OwnFunction(None, relation, box=world.box)
+        mechanism = choose(used.get("noise", "auto"), declared, budget, pieces=used.get("pieces"))
     return partial(audit_reward, world, mechanism, runs, move=used.get("move", "worst"), **common)
 
 

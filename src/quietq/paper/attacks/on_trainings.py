@@ -23,7 +23,7 @@ from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.audit.neighbours import Pair, neighbours
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.mechanism import Mechanism, Task
+from quietq.mechanisms.mechanism import Mechanism
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
 from quietq.noise import Box, SeededEntropy
@@ -108,7 +108,7 @@ class Privatising:
     pieces: int | None = None
 
     def mechanism(self, world: World) -> Mechanism:
-        return choose(self.noise, Task(self.relation, self.budget, world.box, pieces=self.pieces))
+        return choose(self.noise, OwnFunction(None, self.relation, box=world.box), self.budget, pieces=self.pieces)
 
     def __call__(self, pair: Pair, side: int, seed: int) -> PrivateFunction:
         """A simulated release of r (side 0) or of r' (side 1)."""

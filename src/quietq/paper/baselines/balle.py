@@ -63,10 +63,9 @@ from jaxtyping import Float, Int
 from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, checked, largest_return
 from quietq.mechanisms.release import CHARGED, or_say
 from quietq.noise import Box, SeededEntropy
-from quietq.noise.exact_gaussian import add_exactly
+from quietq.noise.exact_gaussian import add_exactly, as_they_are
 from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import largest_value, round_release, rounding_step
-from quietq.noise.whitening import as_they_are
 from quietq.privacy import Budget, Cost, InvalidInput, PrivacyWarning, Trajectories, weak_promise
 from quietq.privacy.account import Account, Receipted
 from quietq.privacy.assumptions import Assumption, Code

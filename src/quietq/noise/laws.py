@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
-from quietq.noise.exact_gaussian import add_exactly
+from quietq.noise.exact_gaussian import Whitened, add_exactly, as_they_are
 from quietq.noise.rounding import (
     check_size,
     check_values,
@@ -25,7 +25,6 @@ from quietq.noise.rounding import (
     round_release,
     rounding_step,
 )
-from quietq.noise.whitening import Whitened, as_they_are
 from quietq.privacy import Assumption, Cost
 from quietq.privacy.checks import positive
 from quietq.privacy.norms import AnyNorm
@@ -70,22 +69,28 @@ class KnownLaw(RoundedLaw):
 
 @runtime_checkable
 class Shape(Protocol):
-    """Gaussian noise of unit size, correlated in some way: L z.
-
-    `norm` is one of `privacy.norms`, as certificates state it; `length` is |L^-1 v|. `whiten` gives L^-1 v in units of
-    the step, for noise that is drawn exactly, and `restore` gives back v. `draw` is in floating point.
-    """
+    """Gaussian noise of unit size, correlated in some way: L z."""
 
     @property
-    def norm(self) -> AnyNorm: ...
+    def norm(self) -> AnyNorm:
+        """Returns the norm in which certificates state the noise."""
+        ...
 
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray: ...
+    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray:
+        """Returns L z in floating point."""
+        ...
 
-    def length(self, difference: np.ndarray) -> float: ...
+    def length(self, difference: np.ndarray) -> float:
+        """Returns |L^-1 v|."""
+        ...
 
-    def whiten(self, numbers: np.ndarray, step: float) -> Whitened: ...
+    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
+        """Returns L^-1 v in units of the step, for noise that is drawn exactly."""
+        ...
 
-    def restore(self, whitened: np.ndarray) -> np.ndarray: ...
+    def restore(self, whitened: np.ndarray) -> np.ndarray:
+        """Returns v, from L^-1 v."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -153,21 +158,30 @@ class Gaussian(KnownLaw):
 
 @runtime_checkable
 class Body(Protocol):
-    """A symmetric convex body, what one person can do to the numbers, and noise of density exp(-rate |z|) in its gauge.
-
-    `draw` is in floating point; `add_exactly` adds noise of exactly that density, and rounds once to the step.
+    """A symmetric convex body, what one person can do to the numbers, and noise of density exp(-rate |z|) in its
+    gauge.
     """
 
     @property
-    def norm(self) -> AnyNorm: ...
+    def norm(self) -> AnyNorm:
+        """Returns the norm in which certificates state the noise."""
+        ...
 
-    def gauge(self, difference: np.ndarray) -> float: ...
+    def gauge(self, difference: np.ndarray) -> float:
+        """Returns |v| in the gauge: at most 1 inside the body."""
+        ...
 
-    def draw(self, rate: float, entropy: Entropy) -> np.ndarray: ...
+    def draw(self, rate: float, entropy: Entropy) -> np.ndarray:
+        """Returns noise in floating point."""
+        ...
 
-    def add_exactly(self, numbers: np.ndarray, rate: float, step: float) -> np.ndarray: ...
+    def add_exactly(self, numbers: np.ndarray, rate: float, step: float) -> np.ndarray:
+        """Returns numbers + noise of exactly that density, rounded once to the step."""
+        ...
 
-    def typical_noise(self, rate: float) -> float: ...
+    def typical_noise(self, rate: float) -> float:
+        """Returns the noise's typical size in the numbers that it is added to."""
+        ...
 
 
 @dataclass(frozen=True)
