@@ -119,11 +119,10 @@ def read_people(
 
     The rows are gone then, unless they are to be kept for statistics besides this one.
     """
-    from quietq.feedback.buckets import MOST_ROWS, read_buckets
+    from quietq.feedback.buckets import read_buckets
 
     people = count("people", people)
-    buckets, counts = read_buckets(source, schema, engine_called(engine), MOST_ROWS if keep else None)
-    tally = buckets.total(statistic)
+    buckets, tally, counts = read_buckets(source, schema, engine_called(engine), statistic, keep)
     sums = buckets if keep else Summed(statistic, tally)
     if tally.people > people:
         declared = f"the {people} that were declared"

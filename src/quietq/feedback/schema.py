@@ -28,6 +28,9 @@ from quietq.feedback.names import NAME, NUMBER, hashed, identities, is_name, rou
 from quietq.feedback.pandas_frame import categories_in, codes_in, names_in, numbers_in, numbers_in_text
 from quietq.feedback.statistic import Columns, Starts
 
+PERSON = "person"
+"""The column of cleaned rows that says whose each is."""
+
 
 @dataclass(frozen=True)
 class Number:
@@ -206,9 +209,7 @@ class Group:
             raise InvalidInput(f"Column {self.column!r} must hold names or whole numbers, not {dtype}.")
 
     def read(self, cells: pl.Series) -> pl.Series:
-        names = identities(cells)
-        known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
-        return names.select(pl.when(known).then(pl.lit(pl.Series(hashed(names, key=0))))).to_series()
+        return hashed(cells, key=0)
 
     def good(self, cell: pl.Expr) -> pl.Expr:
         return cell.is_not_null()
@@ -309,23 +310,21 @@ class Schema:
         """What looks like a mistake in how rows were declared, by counts of them: for the operator."""
         return doubts_of_rows(counts, people)
 
-    def clean(self, batch: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-        """Good rows as number, name and the fields; and how many rows were bad, and why."""
-        frame = identities(batch[self.person]).with_columns(
-            field.read(batch[field.column]).alias(name) for name, field in self.fields.items()
-        )
-        known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
+    def clean(self, batch: pl.DataFrame, key: int) -> tuple[pl.DataFrame, dict[str, int]]:
+        """Good rows, as a hash of the person by that key and the fields; and how many rows were bad, and why."""
+        read = {name: field.read(batch[field.column]) for name, field in self.fields.items()}
+        frame = pl.DataFrame({PERSON: hashed(batch[self.person], key), **read})
         usable = frame.select(
-            known.alias(NAME),
+            pl.col(PERSON).is_not_null(),
             **{name: field.good(pl.col(name)).fill_null(False) for name, field in self.fields.items()},
         )
-        needed = [NAME, *(name for name, field in self.fields.items() if not field.optional)]
+        needed = [PERSON, *(name for name, field in self.fields.items() if not field.optional)]
         good = usable.select(pl.all_horizontal(needed)).to_series()
-        told: dict[str, pl.Series | bool] = {"without_person": ~usable[NAME]}
+        told: dict[str, pl.Series | bool] = {"without_person": ~usable[PERSON]}
         for name, field in self.fields.items():
-            for reason, cells in why_not(field, batch[field.column], frame[name], usable[name]).items():
+            for reason, cells in why_not(field, batch[field.column], read[name], usable[name]).items():
                 told[reason] = told.get(reason, False) | (cells & good if reason.startswith("clipped") else cells)
         counts = {"rows": batch.height, "used_rows": int(good.sum())}
         counts |= {reason: 0 if isinstance(cells, bool) else int(cells.sum()) for reason, cells in told.items()}
         values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
-        return frame.filter(good).select(NUMBER, NAME, *values), counts
+        return frame.filter(good).select(PERSON, *values), counts
