@@ -16,6 +16,7 @@ are written whole or not at all, so it can be run again.
 import secrets
 import weakref
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -98,12 +99,12 @@ def read_buckets(
                 folder = folder or ends.enter_context(rows_folder())
                 _put_down(hands, folder, number)
                 rows_in_files = counts["used_rows"]
-        if folder is not None:
+        if folder is None:
+            shares = _shares(hands)
+            hands.clear()
+        else:
             _put_down(hands, folder, number + 1)
-            for path in sorted(folder.glob("part-*.parquet")):
-                hands[int(path.name.split("-")[1])].append(path)
-        shares = _shares(hands)
-        hands.clear()
+            shares = _shares({i: sorted(folder.glob(f"part-{i}-*.parquet")) for i in range(BUCKETS)})
         arrange = partial(_arrange_share, schema=schema, first=first, keep=keep, folder=folder)
         total, buckets = first.empty(), Buckets([], engine)
         for share, (tally, kept) in zip(shares, engine.map(arrange, shares), strict=True):
@@ -114,7 +115,7 @@ def read_buckets(
         return buckets, total, dict(counts)
 
 
-Hands = defaultdict[int, list[pl.DataFrame | Path]]
+Hands = defaultdict[int, list[pl.DataFrame]]
 """By the number of a bucket, rows that were dealt into it, in the order in which they came."""
 
 
@@ -171,7 +172,7 @@ class _Share(NamedTuple):
                 part.unlink()
 
 
-def _shares(hands: Hands) -> list[_Share]:
+def _shares(hands: Mapping[int, Sequence[pl.DataFrame | Path]]) -> list[_Share]:
     """Small buckets together, and large ones in turns."""
     groups: list[list[pl.DataFrame | Path]] = []
     size = BYTES_AT_ONCE
