@@ -121,8 +121,12 @@ def _hashed_text(text: pl.Series, key: np.uint64) -> UInt64[np.ndarray, " rows"]
 
 
 def _mixed(words: UInt64[np.ndarray, " words"]) -> UInt64[np.ndarray, " words"]:
-    """One to one, each bit of what comes out by all that goes in (the end of SplitMix64, Steele et al. 2014)."""
+    """One to one, each bit of what comes out by all that goes in (the end of SplitMix64, Steele et al. 2014).
+
+    In place, for new memory costs more than what is done in it.
+    """
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        words = words ^ (words >> np.uint64(shift))
+        words ^= words >> np.uint64(shift)
         words *= np.uint64(factor)
-    return words ^ (words >> np.uint64(31))
+    words ^= words >> np.uint64(31)
+    return words

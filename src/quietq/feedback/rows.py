@@ -16,7 +16,7 @@ from quietq.feedback.schema import Schema
 from quietq.privacy.checks import did_you_mean
 from quietq.privacy.errors import InvalidInput
 
-BATCH = 1_000_000  # rows
+BATCH = 500_000  # rows
 PARQUET = (".parquet", ".pq")
 Piece = Path | tuple[Path, int, int] | pl.DataFrame
 """Of a source, what is read at a time: rows, a CSV file, or so many rows of a Parquet file, from some row on."""
