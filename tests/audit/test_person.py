@@ -12,7 +12,6 @@ from quietq import Budget
 from quietq.audit.draws import BestTest
 from quietq.audit.finding import Promise
 from quietq.feedback import Ratings
-from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import choose
 from quietq.noise.feature_maps import Splines
 
@@ -50,7 +49,7 @@ def best_test(
 ) -> BestTest:
     """Between releases of what was said, and of what was said with one person's rows replaced."""
     both = [Ratings.read(rows, **(READING | reading)) for rows in (before, after)]
-    return BestTest(choose(noise, replace(Task.of(both[0], budget), pieces=pieces)), *both)
+    return BestTest(choose(noise, both[0], budget, pieces=pieces), *both)
 
 
 def test_the_worst_person_is_nearly_as_easy_to_tell_as_promised_and_no_easier() -> None:

@@ -13,7 +13,7 @@ from quietq import Budget, InvalidInput, Ratings
 from quietq.audit.everything import SURVEYS, all_but_two, models_of_all_kinds
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.worst_rows import worst_rows
-from quietq.feedback import FEEDBACK, buckets, schema
+from quietq.feedback import FEEDBACK, buckets, names
 from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.feedback.statistic import Vector
@@ -143,7 +143,12 @@ def test_vectors_that_are_not_held_to_their_length_are_caught(monkeypatch: pytes
 
 def split_people(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows stay in the parts in which they came."""
-    monkeypatch.setattr(buckets, "_deal_in_memory", iter)
+
+    def shares(hands: buckets.Hands) -> list[Any]:
+        parts = [part for number in sorted(hands) for part in hands[number]]
+        return [buckets._Share([part], 0, 1, number) for number, part in enumerate(parts)]
+
+    monkeypatch.setattr(buckets, "_shares", shares)
 
 
 def test_a_person_who_is_split_over_partitions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,10 +175,10 @@ def test_people_who_are_summed_as_they_are_read_are_audited_too(monkeypatch: pyt
 
 
 def test_a_name_in_two_spellings_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def identities(names: pl.Series) -> pl.DataFrame:
-        return names.cast(pl.String).to_frame(NAME).select(pl.lit(None, pl.Int64).alias(NUMBER), NAME)
+    def identities(people: pl.Series) -> pl.DataFrame:
+        return people.cast(pl.String).to_frame(NAME).select(pl.lit(None, pl.Int64).alias(NUMBER), NAME)
 
-    monkeypatch.setattr(schema, "identities", identities)
+    monkeypatch.setattr(names, "identities", identities)
     with pytest.raises(Unprotected, match="who is split counts twice"):
         moved("ratings")
 

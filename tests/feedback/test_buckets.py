@@ -9,7 +9,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,11 +19,12 @@ import pytest
 from people_data import SCHEMA
 
 from quietq import InvalidInput
-from quietq.feedback import buckets, names
+from quietq.feedback import buckets, names, schema
 from quietq.feedback.buckets import Bucket, Buckets, opened, read_buckets
 from quietq.feedback.engines import LocalEngine
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.schema import Group, Number
+from quietq.feedback.statistic import Vector
 from quietq.feedback.transitions import Steps
 
 
@@ -45,9 +48,21 @@ def rows(kind: str, count: int = 3000, people: int = 300, seed: int = 0) -> pl.D
     )
 
 
-def read(frame: pl.DataFrame, size: int = 700, most_rows: int | None = None) -> Buckets:
-    found, counts = read_buckets(list(frame.iter_slices(size)), SCHEMA, LocalEngine(), most_rows=most_rows)
+@dataclass(frozen=True)
+class Present(Vector):
+    """Nothing but that somebody is there."""
+
+    size = 1
+    bound = 1.0
+
+    def of_people(self, starts: np.ndarray, columns: Any) -> np.ndarray:
+        return np.ones((len(starts), 1))
+
+
+def read(frame: pl.DataFrame, size: int = 700) -> Buckets:
+    found, tally, counts = read_buckets(list(frame.iter_slices(size)), SCHEMA, LocalEngine(), Present(), keep=True)
     assert counts["rows"] == frame.height
+    assert tally.people == found.total(Present()).people
     return found
 
 
@@ -68,16 +83,16 @@ def written_out(frame: pl.DataFrame) -> list[bytes]:
 @pytest.mark.parametrize("kind", ["numbers", "names", "both"])
 @pytest.mark.parametrize("bytes_in_memory", [1000, pytest.param(30_000, marks=pytest.mark.slow), 10**6])
 @pytest.mark.parametrize("bytes_of_a_bucket", [pytest.param(3000, marks=pytest.mark.slow), 10**6])
-@pytest.mark.parametrize("rows_at_once", [20, pytest.param(1000, marks=pytest.mark.slow), 250_000])
+@pytest.mark.parametrize("bytes_at_once", [20, pytest.param(24_000, marks=pytest.mark.slow), 10**6])
 def test_everybody_is_in_one_place(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
     bytes_in_memory: int,
     bytes_of_a_bucket: int,
-    rows_at_once: int,
+    bytes_at_once: int,
 ) -> None:
-    monkeypatch.setattr(buckets, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(buckets, "BYTES_AT_ONCE", bytes_at_once)
     monkeypatch.setattr(buckets, "BYTES_IN_MEMORY", bytes_in_memory)
     monkeypatch.setattr(buckets, "BYTES_OF_A_BUCKET", bytes_of_a_bucket)
     monkeypatch.setattr(buckets, "BUCKETS", 8)  # fewer files
@@ -114,7 +129,7 @@ def test_the_folder_is_removed_if_reading_fails(folder: Path, monkeypatch: pytes
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        read_buckets(failing(), SCHEMA, LocalEngine())
+        read_buckets(failing(), SCHEMA, LocalEngine(), Present(), keep=True)
     assert not list(folder.iterdir())
 
 
@@ -128,7 +143,7 @@ def test_rows_come_back_from_a_folder_of_any_name(folder: Path, monkeypatch: pyt
 
 def test_nothing(folder: Path) -> None:
     for source in (empty := rows("numbers").clear(), [empty, empty]):
-        assert read_buckets(source, SCHEMA, LocalEngine())[0].buckets == []
+        assert read_buckets(source, SCHEMA, LocalEngine(), Present(), keep=True)[0].buckets == []
     assert not list(folder.iterdir())
 
 
@@ -142,24 +157,18 @@ def test_order_is_exact(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if case.startswith("states"):
         x = 0.5 + x * (1e-12 if case.endswith("bits") else 0.0)
     elif case.startswith("hashes"):
-        monkeypatch.setattr(
-            buckets,
-            "hashed",
-            lambda people, key: (
-                people["number"].to_numpy().astype(np.uint64) % np.uint64(7) * 2**32
-                + people["number"].to_numpy().astype(np.uint64)
-            ),
-        )
+        monkeypatch.setattr(schema, "hashed", lambda people, key: (people % 7 * 2**32 + people).cast(pl.UInt64))
     else:
         number = np.array([-(2**63), -1, 0, 1, 2**63 - 1])[number % 5]
     frame = pl.DataFrame({"person": number, "state": x, "rating": generator.random(20_000)})
     assert people_in(read(frame)) == written_out(frame)
 
 
-def test_nobody_has_too_many_rows() -> None:
+def test_nobody_has_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows beyond a public number are left out evenly, and only those of the person who has them."""
     frame = pl.DataFrame({"person": [1] * 4 + [2] * 95 + [3] * 10, "state": np.linspace(0, 1, 109), "rating": 0.5})
-    (found,) = read(frame, most_rows=10).buckets
+    monkeypatch.setattr(buckets, "MOST_ROWS", 10)
+    (found,) = read(frame).buckets
     assert isinstance(found, Bucket)
     assert sorted(np.diff(found.starts, append=len(found.columns["x0"])).tolist()) == [4, 10, 10]
     assert len(set(found.columns["x0"])) == 24
@@ -188,15 +197,13 @@ def test_rows_of_episodes_are_in_one_order_however_they_come(people: int, steps:
     rng = np.random.default_rng(people)
     step = {"whole": rng.permutation(4000) % 50, "halves": rng.random(4000), "twice": rng.integers(0, 3, 4000),
             "far": rng.permutation(4000) * 1e9}[steps]  # fmt: skip
-    schema = Steps("sessions", "person", {"episode": Group("visit", "episode"), "step": Number("t", "step"),
+    steps_of = Steps("sessions", "person", {"episode": Group("visit", "episode"), "step": Number("t", "step"),
                                           "s0": Number("x", "state", 0, 1, scales=True)}, pairs=False)  # fmt: skip
     frame = pl.DataFrame({"person": rng.integers(-people, people, 4000), "visit": rng.integers(0, 5, 4000),
                           "t": step * 1.0, "x": rng.random(4000)})  # fmt: skip
     found = []
     for part in (frame, frame.sample(fraction=1, shuffle=True, seed=1)):
-        cleaned, _ = schema.clean(part)
-        cleaned = cleaned.insert_column(0, pl.Series("person", names.hashed(cleaned, 5))).drop("number", "name")
-        ordered = buckets._in_order(cleaned, schema)
+        ordered = buckets._in_order(steps_of.clean(part, key=5)[0], steps_of)
         together = ordered["person"].rle().struct.field("value")
         assert together.n_unique() == len(together) == frame["person"].n_unique()
         for one in ordered.partition_by("person"):
@@ -210,7 +217,7 @@ READS = """if True:
     import polars as pl
     from quietq.feedback import buckets
     from quietq.feedback.ratings import Ratings
-    buckets.BYTES_IN_MEMORY, buckets.BUCKETS = 20_000, 4
+    buckets.BYTES_IN_MEMORY, buckets.BUCKETS, buckets.BYTES_AT_ONCE = 20_000, 4, 1000
 
     def parts():
         for number in range(12):
@@ -271,14 +278,23 @@ def buckets_statistic(people: Ratings):
 
 
 def test_hashes_are_the_same_on_every_machine_and_version() -> None:
-    who = pl.DataFrame({"number": [0, 1, -1, 2**63 - 1, None, None, None, None, None],
-                        "name": [None] * 4 + ["a", "ann", "exactly8", "somewhat longer", "straße"]},
-                       schema={"number": pl.Int64, "name": pl.String})  # fmt: skip
+    numbers, texts = [0, 1, -1, 2**63 - 1], ["a", "ann", "exactly8", "somewhat longer", "straße"]
+    _, of_names = np.random.SeedSequence(2024).generate_state(2, np.uint64)
+    assert names._hashed_text(pl.Series(texts), of_names).tolist() == PINNED[4:]  # as they are
+    texts.pop()
+    who = pl.Series([*map(str, numbers), *texts])
     found = names.hashed(who, 2024)
-    assert len(set(found.tolist())) == 9
-    assert found.tolist() == PINNED
-    assert names.hashed(who[::-1], 2024).tolist() == PINNED[::-1]  # each by itself
-    assert not set(names.hashed(who, 2025).tolist()) & set(PINNED)
+    assert found.n_unique() == 8
+    assert found.to_list() == PINNED[:8]
+    assert names.hashed(pl.Series(numbers), 2024).to_list() == PINNED[:4]
+    assert names.hashed(who.reverse(), 2024).to_list() == PINNED[7::-1]  # each by itself
+    assert not set(names.hashed(who, 2025)) & set(PINNED)
+    assert names.hashed(pl.Series(["a", "", None, "\u200b", "1"]), 2024).to_list() == [
+        PINNED[4],
+        *[None] * 3,
+        PINNED[1],
+    ]
+    assert names.hashed(pl.Series([0, None, 1]), 2024).to_list() == [PINNED[0], None, PINNED[1]]
 
 
 PINNED = [
@@ -295,11 +311,9 @@ PINNED = [
 
 
 def test_hashes_spread_people_evenly() -> None:
-    many = pl.DataFrame({"number": [*range(40_000), *[None] * 40_000],
-                         "name": [*[None] * 40_000, *(f"person {i}" for i in range(40_000))]},
-                        schema={"number": pl.Int64, "name": pl.String})  # fmt: skip
+    many = pl.Series([*map(str, range(40_000)), *(f"person {i}" for i in range(40_000))])
     for key in range(3):
-        found = names.hashed(many, key)
+        found = names.hashed(many, key).to_numpy()
         assert len(np.unique(found)) == 80_000
         for digit in (found % 64, found // 64**2 % 64, found >> np.uint64(58)):
             counts = np.bincount(digit.astype(np.int64), minlength=64)

@@ -80,3 +80,11 @@ def test_what_nothing_uses_is_refused():
 def test_a_column_that_is_not_there_is_told_with_its_argument(read, options, words):
     with pytest.raises(InvalidInput, match=re.escape(words)):
         read(**options)
+
+
+def test_if_no_row_can_be_used_one_warning_says_all_of_it():
+    with pytest.warns(UserWarning, match="No row of the ratings") as said:
+        rate(box=(7, 8), people=100)
+    (one,) = said
+    for words in ("No row of the ratings can be used, so all 100", "10 have no usable state", "check `people`"):
+        assert words in str(one.message)

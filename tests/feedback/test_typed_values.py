@@ -12,6 +12,7 @@ import pytest
 from people_data import OK, SCHEMA, refused
 
 from quietq.feedback import Ratings
+from quietq.feedback.names import hashed
 from quietq.feedback.rows import batches
 
 READING: dict[str, Any] = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": 50}
@@ -58,8 +59,8 @@ ODD = {
 
 
 def others(frame: pd.DataFrame, kept: list[int]) -> pl.DataFrame:
-    rows = pl.concat(SCHEMA.clean(batch)[0] for batch in batches(frame, SCHEMA))
-    return rows.filter(pl.col("number").is_in(kept)).sort("number")
+    rows = pl.concat(SCHEMA.clean(batch, key=0)[0] for batch in batches(frame, SCHEMA))
+    return rows.filter(pl.col("person").is_in(hashed(pl.Series(kept), key=0).implode())).sort("person")
 
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())

@@ -215,7 +215,7 @@ def test_noise_of_ones_own_is_told() -> None:
         def whiten(self, numbers: np.ndarray, step: float) -> object:
             return super().whiten(0 * numbers, step)
 
-    Seeded.__module__ = Seeded.__qualname__ = "quietq.mechanisms.laws"  # as it says of itself
+    Seeded.__module__ = Seeded.__qualname__ = "quietq.noise.laws"  # as it says of itself
     plain = query()
     patched = Gaussian(plain.law.sigma, Independent(MeanOfPeople(1.0)))
     object.__setattr__(patched, "add_exactly", lambda numbers: numbers)

@@ -1,12 +1,12 @@
 """All rows of one person in one place: cleaned rows of any source are dealt into buckets by a hash of the person.
 
 1. *Deal.* A piece of the source is cleaned, names become hashes, and rows go where the hash says. They stay in memory
-   while they are few; else they are Parquet files, in a folder for each bucket. One that is too large is read in
-   several turns, by further digits of the hash.
-2. *Arrange.* The rows of a bucket are sorted by person, and each person's by all that they say, or in the order in
-   which they came. Of a person's rows so many count as a public number says. Sessions become transitions, and hashes
-   are dropped.
-3. *Ask.* A statistic is added up in each bucket, in whole numbers, and the sums of buckets are added.
+   while they are few; else they are put down in Parquet files.
+2. *Arrange.* Buckets that are small are arranged together, and one that is too large in several turns, by further
+   digits of the hash. Rows are sorted by person, and each person's by all that they say, or in the order in which they
+   came. Of a person's rows so many count as a public number says. Sessions become transitions, and hashes are dropped.
+3. *Ask.* A statistic is added up in each bucket, in whole numbers, and the sums of buckets are added. The first one is
+   asked while buckets are arranged; if there are to be more, buckets are kept.
 
 Only a bucket has to fit into memory. What is decided by the number of rows (memory or files, which buckets) changes no
 bit of any sum, and nothing is refused by it. Everything that an engine runs is a function of rows or files, and files
@@ -15,8 +15,8 @@ are written whole or not at all, so it can be run again.
 
 import secrets
 import weakref
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -27,28 +27,26 @@ import numpy as np
 import polars as pl
 
 from quietq.feedback.engines import Engine
-from quietq.feedback.names import NAME, NUMBER, hashed
 from quietq.feedback.rows import Piece, batches, frames, pieces
 from quietq.feedback.rows_folder import remove_left_folders, rows_folder
-from quietq.feedback.schema import Schema
+from quietq.feedback.schema import PERSON, Schema
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.privacy.errors import EngineFailed, InvalidInput, QuietqError
 
 BYTES_IN_MEMORY = 2**30
-"""Of everybody's cleaned rows; beyond, they are in files."""
+"""Of everybody's cleaned rows; beyond, they are put down in files."""
 BYTES_OF_A_BUCKET = 2**27
-"""That are read at a time, and of one person's rows: every worker holds some copies of that."""
-ROWS_AT_ONCE = 250_000
-"""That are sorted, and asked, together: few enough for the processor's cache."""
+"""That are arranged at a time, and of one person's rows: every worker holds some copies of that."""
+BYTES_AT_ONCE = 2**23
+"""Of small buckets that are arranged, and asked, together: few enough for the processor's cache."""
 MOST_ROWS = 10_000
 """Of one person, where everybody is asked again and again."""
 BUCKETS = 64
-"""Into which rows are dealt that are put down in files."""
-PERSON = "person"
+"""Into which rows are dealt; at most 256."""
 
 
 class Bucket(NamedTuple):
-    """People whose rows stand together, in an order that depends on the rows alone; who they are is gone."""
+    """The rows of some people, each one's together."""
 
     starts: Starts
     columns: Columns
@@ -58,21 +56,15 @@ class Bucket(NamedTuple):
 class Buckets:
     """Everybody's rows, in memory or in files that are removed together with this, to be asked again and again."""
 
-    buckets: Sequence[Bucket | Path]
+    buckets: list[Bucket | Path]
     engine: Engine
 
     def total(self, statistic: Statistic) -> Tally:
         """The sum over everybody."""
         total = statistic.empty()
-        try:
-            for tally in self.engine.map(partial(_add_up, statistic=statistic), self.buckets):
-                total.merge(tally)
-            return total
-        except QuietqError:
-            raise
-        except Exception as error:
-            failure = type(error).__name__  # and no more: its text may tell of private values
-        raise EngineFailed(f"People's rows could not be summed: it failed with {failure}.")
+        for tally in self.engine.map(partial(_ask, statistic=statistic), self.buckets):
+            total.merge(tally)
+        return total
 
     def __getstate__(self) -> dict[str, object]:
         if any(isinstance(bucket, Path) for bucket in self.buckets):
@@ -81,128 +73,148 @@ class Buckets:
 
 
 def read_buckets(
-    source: object, schema: Schema, engine: Engine, most_rows: int | None = MOST_ROWS
-) -> tuple[Buckets, dict[str, int]]:
-    """Everybody's rows, and counts for the operator.
+    source: object, schema: Schema, engine: Engine, first: Statistic, keep: bool
+) -> tuple[Buckets, Tally, dict[str, int]]:
+    """Everybody's rows, a first sum over them, and counts for the operator.
 
-    At most `most_rows` of each person are asked: so many if they are asked again and again, any number if once.
+    Unless rows are to be kept, no bucket is left. If they are, at most MOST_ROWS of each person are.
     """
     remove_left_folders()
     # Not by `secrets.randbits`, which noise is made of: whoever fixes that gets the same noise however rows are read.
     key = secrets.randbelow(2**64)
     counts = Counter[str](used_rows=0)
-    held: list[pl.DataFrame] = []
+    hands: Hands = defaultdict(list)
+    number, rows_in_files = -1, 0
     with ExitStack() as ends:
         folder = None if engine.in_memory else ends.enter_context(rows_folder())
-        items = batches(source, schema) if folder is None else pieces(source, schema)
+        items = batches(source, schema) if engine.in_memory else pieces(source, schema)
         clean = partial(_clean, schema=schema, key=key, folder=folder)
-        for number, (found, kept) in enumerate(engine.map(clean, enumerate(items))):
+        for number, (found, dealt) in enumerate(engine.map(clean, enumerate(items))):
             counts.update(found)
-            held += kept
             if engine.progress is not None:
                 engine.progress(counts["rows"])
-            if folder is None and sum(rows.estimated_size() for rows in held) > BYTES_IN_MEMORY:
-                folder = ends.enter_context(rows_folder())
-            if folder is not None:
-                for turn, rows in enumerate(held):
-                    _put_down(rows, folder, number, turn)
-                held.clear()
+            for bucket, parts in dealt.items():
+                hands[bucket] += parts
+            if hands and _bytes(counts["used_rows"] - rows_in_files, 1 + len(schema.fields)) > BYTES_IN_MEMORY:
+                folder = folder or ends.enter_context(rows_folder())
+                _put_down(hands, folder, number)
+                rows_in_files = counts["used_rows"]
         if folder is None:
-            arrange = partial(_arrange, schema=schema, most_rows=most_rows)
-            arranged: list[Bucket | Path] = list(engine.map(arrange, _deal_in_memory(held)))
+            shares = _shares(hands)
+            hands.clear()
         else:
-            arranged = _arrange_files(folder, schema, engine, most_rows)
-        buckets = Buckets(arranged, engine)
+            _put_down(hands, folder, number + 1)
+            shares = _shares({i: sorted(folder.glob(f"part-{i}-*.parquet")) for i in range(BUCKETS)})
+        arrange = partial(_arrange_share, schema=schema, first=first, keep=keep, folder=folder)
+        total, buckets = first.empty(), Buckets([], engine)
+        for share, (tally, kept) in zip(shares, engine.map(arrange, shares), strict=True):
+            total.merge(tally)
+            buckets.buckets.extend(kept)
+            share.let_go()  # and only now: an engine may have to read files twice
         weakref.finalize(buckets, ends.pop_all().close)
-        return buckets, dict(counts)
+        return buckets, total, dict(counts)
 
 
-def _clean(
-    numbered: tuple[int, Piece], schema: Schema, key: int, folder: Path | None
-) -> tuple[dict[str, int], list[pl.DataFrame]]:
+Hands = defaultdict[int, list[pl.DataFrame]]
+"""By the number of a bucket, rows that were dealt into it, in the order in which they came."""
+
+
+def _clean(numbered: tuple[int, Piece], schema: Schema, key: int, folder: Path | None) -> tuple[dict[str, int], Hands]:
     """Counts of a piece, and its good rows under hashes: put down in the folder, or else handed back."""
     number, piece = numbered
     counts = Counter[str]()
-    kept = []
-    for turn, batch in enumerate(frames(piece, schema)):
-        rows, found = schema.clean(batch)
+    hands: Hands = defaultdict(list)
+    for batch in frames(piece, schema):
+        rows, found = schema.clean(batch.rechunk(), key)
         counts.update(found)
-        rows = rows.insert_column(0, pl.Series(PERSON, hashed(rows, key))).drop(NUMBER, NAME)
-        if folder is None:
-            kept.append(rows)
-        else:
-            _put_down(rows, folder, number, turn)
-    return dict(counts), kept
+        whose = (rows[PERSON] % BUCKETS).cast(pl.UInt8).to_numpy()
+        order = np.argsort(whose, kind="stable")  # of numbers of eight bits, in linear time
+        for bucket, places in enumerate(np.split(order, np.cumsum(np.bincount(whose, minlength=BUCKETS)))):
+            if len(places):
+                hands[bucket].append(rows[places])  # a copy of its own, so that memory is free when it is arranged
+    if folder is not None:
+        _put_down(hands, folder, number)
+    return dict(counts), hands
 
 
-def _put_down(rows: pl.DataFrame, folder: Path, number: int, turn: int = 0) -> None:
-    """Writes rows to a file in the folder of each one's bucket; files have the order of their numbers."""
-    for bucket, part in _partition(rows, pl.col(PERSON) % BUCKETS).items():
-        _write(part, folder / f"{bucket}" / f"part-{number:010}-{turn:07}.parquet")
-
-
-def _deal_in_memory(held: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The rows of all frames, which are taken away, in shares of a size that suits the processor."""
-    count = -(-sum(rows.height for rows in held) // ROWS_AT_ONCE)
-    if count == 1:
-        yield pl.concat(held)
-        return
-    hands: list[list[pl.DataFrame]] = [[] for _ in range(count)]
-    while held and hands:
-        for number, part in _partition(held.pop(0), pl.col(PERSON) // 2**32 % count).items():
-            hands[number].append(part)
-    while hands:
-        if hand := hands.pop():
-            yield pl.concat(hand)
+def _put_down(hands: Hands, folder: Path, number: int) -> None:
+    """Writes rows to a file for each bucket, and forgets them; a bucket's files have the order of their numbers."""
+    for bucket, parts in hands.items():
+        _write(pl.concat(parts), folder / f"part-{bucket}-{number:010}.parquet")
+    hands.clear()
 
 
 class _Share(NamedTuple):
-    """One of so many turns in which a bucket is read that is in files."""
+    """Rows that are arranged at once: those of some buckets, or, of one that is too large, those of one turn."""
 
-    folder: Path
+    parts: list[pl.DataFrame | Path]
     turn: int
     turns: int
-
-    @property
-    def parts(self) -> list[Path]:
-        return sorted(self.folder.glob("part-*.parquet"))
+    number: int
 
     def rows(self, schema: Schema) -> pl.DataFrame:
         """Somebody whose rows alone are too many is held to the first while they are read."""
         held: list[pl.DataFrame] = []
-        for path in self.parts:
-            mine = pl.col(PERSON) // BUCKETS % self.turns == self.turn
-            held.append(pl.read_parquet(path, glob=False).filter(mine))
-            if sum(rows.estimated_size() for rows in held) > 2 * BYTES_OF_A_BUCKET:
-                held = [_first_rows(pl.concat(held), schema)]
-        return pl.concat(held)
+        for part in self.parts:
+            rows = pl.read_parquet(part, glob=False) if isinstance(part, Path) else part
+            if self.turns > 1:
+                rows = rows.filter(pl.col(PERSON) // BUCKETS % self.turns == self.turn)
+            held.append(rows)
+            if sum(map(_size, held)) > 2 * BYTES_OF_A_BUCKET:
+                held = [_first_rows(pl.concat(held, rechunk=True), schema)]
+        return pl.concat(held, rechunk=True)
+
+    def let_go(self) -> None:
+        """After the last turn, memory is free and files are removed."""
+        while self.parts and self.turn == self.turns - 1:
+            part = self.parts.pop()
+            if isinstance(part, Path):
+                part.unlink()
 
 
-def _arrange_files(folder: Path, schema: Schema, engine: Engine, most_rows: int | None) -> list[Bucket | Path]:
-    shares = []
-    for bucket in (path for path in folder.iterdir() if path.is_dir()):
-        size = sum(path.stat().st_size for path in bucket.iterdir())
-        turns = -(-size // BYTES_OF_A_BUCKET)
-        shares += [_Share(bucket, turn, turns) for turn in range(turns)]
-    arranged: list[Bucket | Path] = []
-    arrange = partial(_arrange_share, schema=schema, most_rows=most_rows)
-    for share, made in zip(shares, engine.map(arrange, shares), strict=True):
-        arranged += made
-        if share.turn == share.turns - 1:  # and only now: an engine may have to read them twice
-            for path in share.parts:
-                path.unlink()
-    return arranged
+def _shares(hands: Mapping[int, Sequence[pl.DataFrame | Path]]) -> list[_Share]:
+    """Small buckets together, and large ones in turns."""
+    groups: list[list[pl.DataFrame | Path]] = []
+    size = BYTES_AT_ONCE
+    for bucket in sorted(hands):
+        if size >= BYTES_AT_ONCE:
+            groups.append([])
+            size = 0
+        groups[-1] += hands[bucket]
+        size += sum(map(_size, hands[bucket]))
+    shares: list[_Share] = []
+    for parts in groups:
+        turns = -(-sum(map(_size, parts)) // BYTES_OF_A_BUCKET)
+        shares += [_Share(parts, turn, turns, len(shares) + turn) for turn in range(turns)]
+    return shares
 
 
-def _arrange_share(share: _Share, schema: Schema, most_rows: int | None) -> list[Path]:
-    made = []
-    for number, rows in enumerate(_deal_in_memory([share.rows(schema)])):
-        starts, columns = _arrange(rows, schema, most_rows)
-        begins = np.zeros(len(next(iter(columns.values()))), bool)
-        begins[starts] = True
-        made.append(share.folder / f"bucket-{share.turn}-{number}.parquet")
-        _write(pl.DataFrame({PERSON: begins, **columns}), made[-1])
-    return made
+def _size(part: pl.DataFrame | Path) -> int:
+    return part.stat().st_size if isinstance(part, Path) else _bytes(*part.shape)
+
+
+def _bytes(rows: int, columns: int) -> int:
+    return 8 * rows * columns  # every column of cleaned rows has numbers of eight bytes
+
+
+def _arrange_share(
+    share: _Share, schema: Schema, first: Statistic, keep: bool, folder: Path | None
+) -> tuple[Tally, list[Bucket | Path]]:
+    """The sum over the people of a share, and the bucket that they become if it is to be kept: none without people."""
+    rows = share.rows(schema)
+    if not rows.height:
+        return first.empty(), []
+    bucket = _arrange(rows, schema, MOST_ROWS if keep else None)
+    tally = _ask(bucket, first)
+    if not keep:
+        return tally, []
+    if folder is None:
+        return tally, [bucket]
+    begins = np.zeros(len(next(iter(bucket.columns.values()))), bool)
+    begins[bucket.starts] = True
+    path = folder / f"bucket-{share.number}.parquet"
+    _write(pl.DataFrame({PERSON: begins, **bucket.columns}), path)
+    return tally, [path]
 
 
 def _arrange(rows: pl.DataFrame, schema: Schema, most_rows: int | None) -> Bucket:
@@ -224,7 +236,7 @@ def _arrange(rows: pl.DataFrame, schema: Schema, most_rows: int | None) -> Bucke
 def _first_rows(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """Each person's rows together and in order: all of them, or the first if they would fill a bucket."""
     rows = _in_order(rows, schema)
-    most = BYTES_OF_A_BUCKET // (8 * rows.width)
+    most = BYTES_OF_A_BUCKET // _bytes(1, rows.width)
     if rows.height <= most:
         return rows
     starts = _starts(rows)
@@ -235,15 +247,15 @@ def _first_rows(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
 def _in_order(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """Each person's rows together, in the order of all columns; or as they came, if that is their order.
 
-    Sorting by one number is twice as fast as by columns. So it is made of the first half of the person's hash, and of
-    about where the row stands by the columns that order rows as a rule. Where that mixes people up, or leaves a
-    person's rows in another order than their columns, these people's rows are sorted again.
+    NumPy sorts one column of numbers several times as fast as Polars sorts by several columns. So the number is made of
+    the first half of the person's hash, and of about where the row stands by the columns that order rows as a rule.
+    Where that mixes people up, or leaves a person's rows in another order than their columns, these people's rows are
+    sorted again.
     """
     if schema.in_order:
         return rows.sort(PERSON, maintain_order=True)
-    person = rows[PERSON].to_numpy()
-    key = person >> np.uint64(32) << np.uint64(32)
-    bits = 32 // len(schema.ordering)
+    low_half, bits = np.uint64(2**32 - 1), 32 // len(schema.ordering)
+    key = rows[PERSON].to_numpy() & ~low_half
     with np.errstate(all="ignore"):
         for place, name in enumerate(reversed(schema.ordering)):
             column = rows[name].to_numpy().astype(np.float64, copy=False)
@@ -251,28 +263,33 @@ def _in_order(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
             part = ((column - low) * ((2**bits - 1) / (high - low))).astype(np.uint64)
             part &= np.uint64(2**bits - 1)  # of what is no number too, so that it stays in its half
             key |= part << np.uint64(bits * place)
-    rows = rows.with_columns(pl.Series("key", key)).sort("key", multithreaded=False)
-    half, person = rows["key"].to_numpy() >> np.uint64(32), rows[PERSON].to_numpy()
+    rows = rows[np.argsort(key)]
+    person = rows[PERSON].to_numpy()
     rises = np.zeros(max(rows.height - 1, 0), bool)
     for name in reversed(schema.ordering):
         column = rows[name].to_numpy()
         rises = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & rises)
-    other = half[1:] != half[:-1]
+    other = (person[1:] ^ person[:-1]) > low_half
     wrong = ~(other | ((person[1:] == person[:-1]) & rises))
-    rows = rows.drop("key")
     if not wrong.any():
         return rows
     group = np.append(0, np.cumsum(other))
     again = np.isin(group, group[1:][wrong])
-    return pl.concat([rows.filter(~again), rows.filter(again).sort(rows.columns)])
+    return pl.concat([rows.filter(~again), rows.filter(again).sort(rows.columns)], rechunk=True)
 
 
-def _add_up(bucket: Bucket | Path, statistic: Statistic) -> Tally:
+def _ask(bucket: Bucket | Path, statistic: Statistic) -> Tally:
     """The sum over the people of a bucket."""
     tally = statistic.empty()
-    with np.errstate(all="ignore"):
-        statistic.add(tally, *opened(bucket))
-    return tally
+    try:
+        with np.errstate(all="ignore"):
+            statistic.add(tally, *opened(bucket))
+        return tally
+    except QuietqError:
+        raise
+    except Exception as error:
+        failure = type(error).__name__  # and no more: its text may tell of private values
+    raise EngineFailed(f"People's rows could not be summed: it failed with {failure}.")
 
 
 def opened(bucket: Bucket | Path) -> Bucket:
@@ -293,14 +310,7 @@ def _columns(rows: pl.DataFrame) -> Columns:
     return {column.name: column.to_numpy() for column in rows.drop(PERSON)}
 
 
-def _partition(rows: pl.DataFrame, number: pl.Expr) -> dict[int, pl.DataFrame]:
-    """Rows by a number of theirs, in the order in which they came."""
-    parts = rows.with_columns(number.alias("part")).partition_by("part", include_key=False, as_dict=True)
-    return {int(part): some for (part,), some in parts.items()}
-
-
 def _write(rows: pl.DataFrame, path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)
     new = path.with_suffix(".new")
     rows.write_parquet(new, compression="uncompressed", statistics=False)
     new.rename(path)  # at once, so that a file is whole

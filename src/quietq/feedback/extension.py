@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.noise.grid_path import MOST_POINTS
@@ -48,6 +48,9 @@ from quietq.privacy.errors import InvalidInput
 
 _PARTS = 2**24
 """A place between two grid points is a whole number of parts of a cell, and a rest of so many parts of a part."""
+_ROWS_AT_ONCE = 2**14
+"""Few enough that their arrays are small: the operating system takes longer to find memory for large ones than NumPy
+takes to fill them."""
 _SHARES = 2**32
 """A person's value at 0 is a whole number of such shares of the range."""
 _BEYOND = 1 / _SHARES
@@ -132,27 +135,22 @@ class Extension(Statistic):
     ) -> None:
         size, slope = 2**self.levels, self.slope
         unit = 1 / min(2**52, _PARTS**2 * size // 2)
-        x = x / unit
-        x = np.multiply(np.rint(x, out=x), unit, out=x)
         lengths = np.diff(starts, append=len(x))
-        upper, lower = np.empty((2, 2 * len(x)))
-        first = 0
-        # people with as many rows as each other are one matrix, with a column for each
         for length in np.unique(lengths):
-            rows = starts[lengths == length] + np.arange(length)[:, None]
-            places, first = slice(first, first + 2 * rows.size), first + 2 * rows.size
-            falls, rises = (ends[places].reshape(2, *rows.shape) for ends in (upper, lower))
-            states, ratings = x[rows], y[rows]
-            lowest, highest = ratings.min(axis=0), ratings.max(axis=0)
-            falls[0], falls[1], upper_at_zero = cones(states, ratings - lowest, high - lowest, slope, unit)
-            rises[0], rises[1], lower_at_zero = cones(states, highest - ratings, highest - low, slope, unit)
-            above = (lowest - low + slope * upper_at_zero) / (high - low)
-            below = (highest - low - slope * lower_at_zero) / (high - low)
-            shares = np.clip((above + below) / 2, 0.0, 1.0)
-            sums[0] += int(np.rint(shares * _SHARES).astype(np.int64).sum())
-        for sign, positions in ((-1, upper), (1, lower)):
-            for mine, more in zip(sums[1:], _binned(positions, size), strict=True):
-                mine += sign * more
+            # People with as many rows as each other are one matrix, with a column for each.
+            those, at_once = starts[lengths == length], max(1, _ROWS_AT_ONCE // length)
+            for some in (those[i : i + at_once] for i in range(0, len(those), at_once)):
+                rows = some + np.arange(length)[:, None]
+                states, ratings = np.rint(x[rows] / unit) * unit, y[rows]
+                lowest, highest = ratings.min(axis=0), ratings.max(axis=0)
+                *falls, upper_at_zero = cones(states, ratings - lowest, high - lowest, slope, unit)
+                *rises, lower_at_zero = cones(states, highest - ratings, highest - low, slope, unit)
+                above = (lowest - low + slope * upper_at_zero) / (high - low)
+                below = (highest - low - slope * lower_at_zero) / (high - low)
+                shares = np.clip((above + below) / 2, 0.0, 1.0)
+                sums[0] += int(np.rint(shares * _SHARES).astype(np.int64).sum())
+                _add_kinks(np.subtract, sums[1:], falls, size)
+                _add_kinks(np.add, sums[1:], rises, size)
 
 
 def cones(
@@ -195,22 +193,17 @@ def _running_minimum(heights: np.ndarray) -> np.ndarray:
     return heights
 
 
-def _binned(positions: np.ndarray, size: int) -> tuple[Int[np.ndarray, " grid"], ...]:
-    """How many positions below 1 lie just left of each grid point or on it, and by how many parts and rests in all.
-
-    All are in [0, 2]; their array is written over, because new memory costs more than what is done in it.
-    """
-    ends = np.count_nonzero(positions == 1)
-    positions *= size
-    up = np.ceil(positions)
-    at = up.astype(np.int64)
-    rests = np.subtract(up, positions, out=positions)
-    rests *= _PARTS
-    parts = np.floor(rests, out=up)
-    rests -= parts
-    rests *= _PARTS
-    counts = np.bincount(at, minlength=size + 1)[: size + 1]
-    counts[size] -= ends
-    # Sums of whole numbers below 2^53 are exact, of up to 2^29 of these.
-    sums = (np.bincount(at, each, size + 1)[: size + 1] for each in (parts, rests))
-    return counts, *(each.astype(np.int64) for each in sums)
+def _add_kinks(add: np.ufunc, sums: list[np.ndarray], positions: list[np.ndarray], size: int) -> None:
+    """Adds how many positions below 1 lie just left of each grid point or on it, and by how many parts and rests."""
+    kinks, parts, rests = sums
+    places = np.minimum(np.stack(positions).ravel(), 1.0)
+    ends = np.count_nonzero(places == 1)
+    places *= size
+    above = np.ceil(places)
+    grid = above.astype(np.int64)
+    left = (above - places) * _PARTS
+    whole = np.floor(left)
+    add.at(kinks, grid, 1)
+    kinks[size] = add(kinks[size], -ends)  # which are not below 1
+    add.at(parts, grid, whole.astype(np.int64))
+    add.at(rests, grid, ((left - whole) * _PARTS).astype(np.int64))

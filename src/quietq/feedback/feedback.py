@@ -133,25 +133,20 @@ def read_people(
 
     The rows are gone then, unless they are to be kept for statistics besides this one.
     """
-    from quietq.feedback.buckets import MOST_ROWS, read_buckets
+    from quietq.feedback.buckets import read_buckets
 
     people = count("people", people)
-    buckets, counts = read_buckets(source, schema, engine_called(engine), MOST_ROWS if keep else None)
-    tally = buckets.total(statistic)
+    buckets, tally, counts = read_buckets(source, schema, engine_called(engine), statistic, keep)
     sums = buckets if keep else Summed(statistic, tally)
     if tally.people > people:
         declared = f"the {people} that were declared"
         raise InvalidInput(f"There are more people in the data than {declared}; nothing was spent.")
+    present = {**counts, "people_present": tally.people, **statistic.told(tally)}
+    doubts = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in schema.doubts(present, people)]
     if not tally.people:
         # No refusal, which would tell whether the one person with a usable row is there.
-        warn_of_raw_data(
-            f"No row of the {schema.kind} can be used, so all {people} people count as neutral: check that the columns "
-            "are the right ones, that states lie in the box or are items of the list, that choices are those that were "
-            "declared, and that numbers have a decimal point, not a comma. This "
-            "warning comes from the raw data and is for you alone.",
-            stacklevel=3,
-        )
-    present = {**counts, "people_present": tally.people, **statistic.told(tally)}
-    for sentence in schema.doubts(present, people):
-        warn_of_raw_data(f"{sentence[0].upper()}{sentence[1:]}. {FOR_YOU}", stacklevel=3)
+        nobody = f"No row of the {schema.kind} can be used, so all {people} people count as neutral."
+        doubts = [" ".join([nobody, *doubts, "Numbers must have a decimal point, not a comma."])]
+    for sentence in doubts:
+        warn_of_raw_data(f"{sentence} {FOR_YOU}", stacklevel=3)
     return {"people": people, "sums": sums, "not_private": present, "schema": schema}

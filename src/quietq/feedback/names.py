@@ -98,17 +98,23 @@ def in_form(text: pl.Series) -> pl.Series:
     return lower.scatter(odd.arg_true(), before)
 
 
-def hashed(people: pl.DataFrame, key: int) -> UInt64[np.ndarray, " rows"]:
-    """A number of 64 bits for the `number` or the `name` of each row: the same on every machine, by that key.
+def hashed(names: pl.Series, key: int) -> pl.Series:
+    """A number of 64 bits for each name, or nothing where there is none: the same on every machine, by that key.
 
     No two numbers have the same one. Two names may, by chance: they would count as one person, which protects both.
     """
     key_of_numbers, key_of_names = np.random.SeedSequence(key).generate_state(2, np.uint64)
-    found = _mixed(people[NUMBER].fill_null(0).to_numpy().view(np.uint64) + key_of_numbers)
-    named = people[NAME].is_not_null()
-    if named.any():
-        found[named.to_numpy()] = _hashed_text(people[NAME].filter(named), key_of_names)
-    return found
+    if names.dtype in _FIT_INT64:
+        known, numbers, text = names.is_not_null(), names.cast(pl.Int64), names.clear().cast(pl.String)
+    else:
+        people = identities(names)
+        known, numbers, text = people.select(pl.any_horizontal(pl.all().is_not_null())).to_series(), *people
+    found = _mixed(numbers.fill_null(0).to_numpy().view(np.uint64) + key_of_numbers)
+    if text.count():
+        named = text.is_not_null()
+        found[named.to_numpy()] = _hashed_text(text.filter(named), key_of_names)
+    hashes = pl.Series(names.name, found)
+    return hashes if known.all() else hashes.set(~known, None)
 
 
 def _hashed_text(text: pl.Series, key: np.uint64) -> UInt64[np.ndarray, " rows"]:
@@ -127,8 +133,12 @@ def _hashed_text(text: pl.Series, key: np.uint64) -> UInt64[np.ndarray, " rows"]
 
 
 def _mixed(words: UInt64[np.ndarray, " words"]) -> UInt64[np.ndarray, " words"]:
-    """One to one, each bit of what comes out by all that goes in (the end of SplitMix64, Steele et al. 2014)."""
+    """One to one, each bit of what comes out by all that goes in (the end of SplitMix64, Steele et al. 2014).
+
+    In place, for new memory costs more than what is done in it.
+    """
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        words = words ^ (words >> np.uint64(shift))
+        words ^= words >> np.uint64(shift)
         words *= np.uint64(factor)
-    return words ^ (words >> np.uint64(31))
+    words ^= words >> np.uint64(31)
+    return words

@@ -67,7 +67,12 @@ class Returns(Vector):
         people = len(starts)
         rows = WeightedEpisodes.of(starts, columns)
         states = states_of(columns, self.box)
-        weights, values = self._weights(starts, states, columns), self._modelled(starts, states)
+        values = None if self.model is None else asked(self.model, states, self.actions, starts)
+        if self.behaviour is None:
+            chosen = columns["propensity"]
+        else:
+            chosen = _taken(probabilities(self.behaviour, states, self.actions, starts), columns)
+        weights = np.where(chosen > 0, 1 / np.where(chosen > 0, chosen, 1.0), 0.0)  # 0 where it is impossible
         rewards = self.rewards[0] + (self.rewards[1] - self.rewards[0]) * columns["reward"]
         number = np.bincount(rows.person, minlength=people)
 
@@ -84,21 +89,6 @@ class Returns(Vector):
             means = means if self.against is None else means - mean(self.against)[:, None]
             found = np.where(number[:, None] > 0, np.clip((2 * means - low - high) / (high - low), -1, 1), 0.0)
         return np.hstack([found, SQUARES * found**2])
-
-    def _weights(
-        self, starts: Starts, states: Float[np.ndarray, "rows d"], columns: Columns
-    ) -> Float[np.ndarray, " rows"]:
-        """One over the probability with which each action was chosen; 0 where that is impossible."""
-        if self.behaviour is None:
-            chosen = columns["propensity"]
-        else:
-            chosen = _taken(probabilities(self.behaviour, states, self.actions, starts), columns)
-        return np.where(chosen > 0, 1 / np.where(chosen > 0, chosen, 1.0), 0.0)
-
-    def _modelled(
-        self, starts: Starts, states: Float[np.ndarray, "rows d"]
-    ) -> Float[np.ndarray, "rows actions"] | None:
-        return None if self.model is None else asked(self.model, states, self.actions, starts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.loss import Loss, Phi
-from quietq.feedback.statistic import Columns, Starts, Vector
+from quietq.feedback.statistic import Columns, Starts, Vector, some_at_once
 from quietq.privacy.norms import MeanWithinRightAngles
 
 COMPANY = 2.0**-39
@@ -119,11 +119,18 @@ class ClippedGradient(Vector):
         return 1 + (len(self.weights) if self.basis is None else self.basis.shape[1])
 
     @property
+    def few_rows(self) -> int:
+        """Whose features fit into a cache."""
+        return max(1, 2**18 // len(self.weights))
+
+    @property
     def rows_at_once(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return max(1, 2**18 // len(self.weights))  # so that they fit into a cache
+        # Many small products of matrices, by several threads, would keep these waiting for each other.
+        return self.few_rows if self.basis is None else 32 * self.few_rows
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        gradients = self.loss.gradients(starts, columns, self.features, self.weights)
+        some = some_at_once(starts, columns, self.few_rows)
+        gradients = np.concatenate([self.loss.gradients(*each, self.features, self.weights) for each in some])
         return clipped(gradients if self.basis is None else exact_product(gradients, self.basis), self.clip)
 
 

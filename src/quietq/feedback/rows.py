@@ -16,7 +16,7 @@ from quietq.feedback.schema import Schema
 from quietq.privacy.checks import did_you_mean
 from quietq.privacy.errors import InvalidInput
 
-BATCH = 1_000_000  # rows
+BATCH = 500_000  # rows
 PARQUET = (".parquet", ".pq")
 Piece = Path | tuple[Path, int, int] | pl.DataFrame
 """Of a source, what is read at a time: rows, a CSV file, or so many rows of a Parquet file, from some row on."""
@@ -95,27 +95,30 @@ def header(source: object) -> list[str]:
     if isinstance(source, pl.LazyFrame | pl.DataFrame):
         return source.lazy().collect_schema().names()
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if not path.is_file():
-            raise InvalidInput(f"There is no file {str(path)!r}.")
-        names = parquet(path).collect_schema().names() if path.suffix.lower() in PARQUET else PlainCsv(path).names()
-        return [str(name) for name in names]
+        file = _opened(Path(source))
+        return file.names() if isinstance(file, PlainCsv) else file.collect_schema().names()
     return [name for name in getattr(source, "columns", ()) if isinstance(name, str)]
 
 
 def scan(path: Path, schema: Schema) -> pl.LazyFrame | PlainCsv:
     """A file with its columns checked, not read yet."""
-    if not path.is_file():
-        raise InvalidInput(f"There is no file {str(path)!r}.")
+    file = _opened(path)
     try:
-        if path.suffix.lower() in PARQUET:
-            return _checked(parquet(path), schema)
-        if path.suffix.lower() in SEPARATORS:
-            file = PlainCsv(path)
-            _check_names(file.names(), schema)
-            return file
+        if isinstance(file, pl.LazyFrame):
+            return _checked(file, schema)
+        _check_names(file.names(), schema)
+        return file
     except OSError as error:
         raise InvalidInput(f"{str(path)!r} could not be read: {_first_line(error)}") from error
+
+
+def _opened(path: Path) -> pl.LazyFrame | PlainCsv:
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {str(path)!r}.")
+    if path.suffix.lower() in PARQUET:
+        return parquet(path)
+    if path.suffix.lower() in SEPARATORS:
+        return PlainCsv(path)
     raise InvalidInput(f"{str(path)!r} must end in .csv, .tsv, .txt, .parquet or .pq.")
 
 

@@ -10,6 +10,7 @@ number of a line.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,24 +29,65 @@ from quietq.feedback.names import NAME, NUMBER, hashed, identities, is_name, rou
 from quietq.feedback.pandas_frame import categories_in, codes_in, names_in, numbers_in, numbers_in_text
 from quietq.feedback.statistic import Columns, Starts
 
+PERSON = "person"
+"""The column of cleaned rows that says whose each is."""
+
 
 @dataclass(frozen=True)
-class Number:
-    """A column of numbers, and the range in which they lie."""
+class Field(ABC):
+    """A column: which cells of it can be used, and what they become."""
 
     column: str
     what: str
     """What it says, as counts and refusals name it."""
+
+    clips = False
+    """Whether a number outside is moved to the nearer end; else its row is left out."""
+    optional = False
+    """Whether a cell that cannot be used becomes NaN, and its row stays."""
+
+    @staticmethod
+    @abstractmethod
+    def from_pandas(series: Any) -> pl.Series:
+        """The cells of a pandas column, each by itself."""
+
+    @abstractmethod
+    def check(self, dtype: Any) -> None:
+        """Refuses a column by its type, which is public."""
+
+    @abstractmethod
+    def read(self, cells: pl.Series) -> pl.Series:
+        """Each cell by itself, or null."""
+
+    def good(self, cell: pl.Expr) -> pl.Expr:
+        """Whether a cell that was read can be used."""
+        return cell.is_not_null()
+
+    def value(self, cell: pl.Expr) -> pl.Expr:
+        """What becomes of a good cell."""
+        return cell
+
+    @property
+    @abstractmethod
+    def extremes(self) -> tuple[float | str, ...]:
+        """The cells that an adversary tries first."""
+
+    @abstractmethod
+    def anything(self, rng: np.random.Generator) -> float | str | None:
+        """And those that come next: any in the range, or far outside, or none."""
+
+
+@dataclass(frozen=True)
+class Number(Field):
+    """A column of numbers, and the range in which they lie."""
+
     low: float = -math.inf
     high: float = math.inf
     clips: bool = False
-    """Whether a number outside is moved to the nearer end; else its row is left out."""
     scales: bool = False
     """Whether [low, high] becomes [0, 1]."""
     optional: bool = False
-    """Whether a cell that cannot be used becomes NaN, and its row stays."""
 
-    dtype = pl.Float64
     from_pandas = staticmethod(numbers_in)
 
     def check(self, dtype: Any) -> None:
@@ -69,11 +111,9 @@ class Number:
 
     @property
     def extremes(self) -> tuple[float, ...]:
-        """The cells that an adversary tries first."""
         return max(self.low, -1e9), min(self.high, 1e9)
 
     def anything(self, rng: np.random.Generator) -> float | None:
-        """And those that come next: any in the range, or far outside, or none."""
         if self.optional and rng.random() < 0.3:
             return None
         low, high = self.extremes
@@ -82,23 +122,15 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Category:
+class Category(Field):
     """A column of categories, which become 0, 1, ... in the order of `values`; spellings are merged like names."""
 
-    column: str
-    what: str
     values: tuple[str, ...]
     scales: bool = False
     """Whether they lie evenly in [0, 1], the first at 0 and the last at 1."""
     optional: bool = False
-    """Whether a cell that is none of them becomes NaN, and its row stays."""
 
-    clips = False
     from_pandas = staticmethod(categories_in)
-
-    @property
-    def dtype(self) -> Any:
-        return pl.Float64 if self.scales else pl.Int64
 
     def __post_init__(self) -> None:
         if not all(isinstance(value, str) and value.isprintable() for value in self.values):
@@ -120,9 +152,6 @@ class Category:
                 whole, range(len(whole)), default=None, return_dtype=pl.Int64
             )
         return self._forms(cells).replace_strict(forms, range(len(forms)), default=None, return_dtype=pl.Int64)
-
-    def good(self, cell: pl.Expr) -> pl.Expr:
-        return cell.is_not_null()
 
     def value(self, cell: pl.Expr) -> pl.Expr:
         return (cell / (len(self.values) - 1)).fill_null(math.nan) if self.scales else cell
@@ -153,14 +182,9 @@ class BlankableCategory(Category):
 
 
 @dataclass(frozen=True)
-class Flag:
+class Flag(Field):
     """A column of 0 and 1, false and true, or no and yes; a cell that is neither becomes NaN, and its row stays."""
 
-    column: str
-    what: str
-
-    dtype = pl.Float64
-    clips = False
     optional = True
     from_pandas = staticmethod(codes_in)
 
@@ -175,9 +199,6 @@ class Flag:
         numbers = cells.cast(pl.Float64, strict=False).to_frame("cell")
         return numbers.select(pl.when(pl.col("cell").is_in([0.0, 1.0])).then(pl.col("cell"))).to_series()
 
-    def good(self, cell: pl.Expr) -> pl.Expr:
-        return cell.is_not_null()
-
     def value(self, cell: pl.Expr) -> pl.Expr:
         return cell.fill_null(math.nan)
 
@@ -190,15 +211,9 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Field):
     """A column of names: rows of one person with the same name belong together. Spellings are merged."""
 
-    column: str
-    what: str
-
-    dtype = pl.UInt64
-    clips = False
-    optional = False
     from_pandas = staticmethod(names_in)
 
     def check(self, dtype: Any) -> None:
@@ -206,15 +221,7 @@ class Group:
             raise InvalidInput(f"Column {self.column!r} must hold names or whole numbers, not {dtype}.")
 
     def read(self, cells: pl.Series) -> pl.Series:
-        names = identities(cells)
-        known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
-        return names.select(pl.when(known).then(pl.lit(pl.Series(hashed(names, key=0))))).to_series()
-
-    def good(self, cell: pl.Expr) -> pl.Expr:
-        return cell.is_not_null()
-
-    def value(self, cell: pl.Expr) -> pl.Expr:
-        return cell
+        return hashed(cells, key=0)
 
     @property
     def extremes(self) -> tuple[str, ...]:
@@ -222,9 +229,6 @@ class Group:
 
     def anything(self, rng: np.random.Generator) -> str:
         return str(rng.choice(["one", "another", "a third", ""]))
-
-
-Field = Number | Category | Flag | Group
 
 
 def is_blank(cells: pl.Series) -> pl.Series:
@@ -309,23 +313,21 @@ class Schema:
         """What looks like a mistake in how rows were declared, by counts of them: for the operator."""
         return doubts_of_rows(counts, people)
 
-    def clean(self, batch: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-        """Good rows as number, name and the fields; and how many rows were bad, and why."""
-        frame = identities(batch[self.person]).with_columns(
-            field.read(batch[field.column]).alias(name) for name, field in self.fields.items()
-        )
-        known = pl.col(NUMBER).is_not_null() | pl.col(NAME).is_not_null()
+    def clean(self, batch: pl.DataFrame, key: int) -> tuple[pl.DataFrame, dict[str, int]]:
+        """Good rows, as a hash of the person by that key and the fields; and how many rows were bad, and why."""
+        read = {name: field.read(batch[field.column]) for name, field in self.fields.items()}
+        frame = pl.DataFrame({PERSON: hashed(batch[self.person], key), **read})
         usable = frame.select(
-            known.alias(NAME),
+            pl.col(PERSON).is_not_null(),
             **{name: field.good(pl.col(name)).fill_null(False) for name, field in self.fields.items()},
         )
-        needed = [NAME, *(name for name, field in self.fields.items() if not field.optional)]
+        needed = [PERSON, *(name for name, field in self.fields.items() if not field.optional)]
         good = usable.select(pl.all_horizontal(needed)).to_series()
-        told: dict[str, pl.Series | bool] = {"without_person": ~usable[NAME]}
+        told: dict[str, pl.Series | bool] = {"without_person": ~usable[PERSON]}
         for name, field in self.fields.items():
-            for reason, cells in why_not(field, batch[field.column], frame[name], usable[name]).items():
+            for reason, cells in why_not(field, batch[field.column], read[name], usable[name]).items():
                 told[reason] = told.get(reason, False) | (cells & good if reason.startswith("clipped") else cells)
         counts = {"rows": batch.height, "used_rows": int(good.sum())}
         counts |= {reason: 0 if isinstance(cells, bool) else int(cells.sum()) for reason, cells in told.items()}
         values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
-        return frame.filter(good).select(NUMBER, NAME, *values), counts
+        return frame.filter(good).select(PERSON, *values), counts

@@ -108,8 +108,6 @@ class Sessions(Feedback):
             declared = {"actions": actions, "low": low, "high": high, "box": box, "people": people, "engine": engine}
             return cls.read(frames, person=person, **named, **declared)
         low, high = real("low", low), real("high", high)
-        if not low < high:
-            raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
         fields: dict[str, Field] = {} if episode is None else {"episode": Group(episode, "episode")}
         step, every = step if isinstance(step, tuple) else (step, 1.0)
         if step is not None:
@@ -129,7 +127,7 @@ class Sessions(Feedback):
             fields["propensity"] = Number(propensity, "propensity", 0.0, optional=True)
         fields |= {name: Flag(one, name) for name, one in (("end", end), ("cut", cut)) if one is not None}
         named = names or _named(fields, "a")
-        number = None if names is None else len(names)  # names that could not travel along are refused now
+        number = None if names is None else len(names)  # a range, or names, that could not travel along are refused now
         Spaces(region, number, acted, low, high, state_names=_named(fields, "s"), action_names=named)
         schema = Steps(
             "sessions", person, fields, in_order=step is None, pairs=next_state is None,

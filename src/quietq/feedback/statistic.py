@@ -12,7 +12,7 @@ Proof: docs/theory.md#mean-of-people.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -84,17 +84,10 @@ class Vector(Statistic):
         return Tally(0, [np.zeros(self.size, object)])
 
     def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
-        ends = np.append(starts[1:], len(next(iter(columns.values()))))
-        first = 0
-        while first < len(starts):
-            fit = int(np.searchsorted(ends, starts[first] + self.rows_at_once, side="right"))
-            last = min(max(fit, first + 1), first + _PEOPLE_AT_ONCE)
-            rows = slice(starts[first], ends[last - 1])
-            theirs = {name: column[rows] for name, column in columns.items()}
-            vectors = self._hold(self.of_people(starts[first:last] - starts[first], theirs), last - first)
+        for begins, theirs in some_at_once(starts, columns, self.rows_at_once):
+            vectors = self._hold(self.of_people(begins, theirs), len(begins))
             steps = np.clip(np.trunc(vectors / self.bound * _STEPS), -_STEPS, _STEPS).astype(np.int64)
-            tally.merge(Tally(last - first, [steps.sum(axis=0).astype(object)]))
-            first = last
+            tally.merge(Tally(len(begins), [steps.sum(axis=0).astype(object)]))
 
     def mean(self, tally: Tally, count: int) -> Float[np.ndarray, " size"]:
         return np.array([total / (_STEPS * count) for total in tally.sums[0]]) * self.bound
@@ -111,3 +104,15 @@ class Vector(Statistic):
         with np.errstate(over="ignore"):
             length = np.linalg.norm(vectors, axis=1, keepdims=True)
             return vectors * np.minimum(1.0, self.bound / np.maximum(length, 1e-300))
+
+
+def some_at_once(starts: Starts, columns: Columns, rows: int) -> Iterator[tuple[Starts, Columns]]:
+    """People whose rows stand together, some at a time: so many rows at most, or one person's."""
+    ends = np.append(starts[1:], len(next(iter(columns.values()))))
+    first = 0
+    while first < len(starts):
+        fit = int(np.searchsorted(ends, starts[first] + rows, side="right"))
+        last = min(max(fit, first + 1), first + _PEOPLE_AT_ONCE)
+        theirs = slice(starts[first], ends[last - 1])
+        yield starts[first:last] - starts[first], {name: column[theirs] for name, column in columns.items()}
+        first = last

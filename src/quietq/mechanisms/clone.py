@@ -25,7 +25,6 @@ from quietq.feedback.imitation_statistics import OwnReturns, ReturnCounts, State
 from quietq.feedback.network_gradient import ImitationGradient, layers, number_of_weights
 from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.people_mean import mean_of_people
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWarning, weak_promise
