@@ -139,9 +139,7 @@ class PrivateBandit(Checked, ABC):
             simulated=self._streams,
         )
         self._transcript.ask(self._query)
-        certify = partial(
-            self._transcript.certificate, f"bandit/{self.name}", None, self._conditions(), self.remarks
-        )
+        certify = partial(self._transcript.certificate, f"bandit/{self.name}", None, self._conditions(), self.remarks)
         certify()  # in rehearsal: what it refuses costs nothing
         for caution in self._cautions():  # before anything is charged
             warnings.warn(caution, stacklevel=3)
