@@ -41,7 +41,7 @@ _EDITED = "the file was edited or damaged, or is of another version of quietq."
 _TRUST = "PRIVATE: this file holds people's answers. Keep it where only the policy can read it, and do not copy it."
 
 
-class Header(msgspec.Struct, forbid_unknown_fields=True):
+class StateHeader(msgspec.Struct, forbid_unknown_fields=True):
     """All that a file says beside the numbers of the state."""
 
     note: str
@@ -98,7 +98,7 @@ def resume(directory: str | Path, features: Features | None = None) -> PrivateBa
 
 def _write(policy: PrivateBandit, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
-    header = Header(
+    header = StateHeader(
         note=_TRUST,
         policy=policy.name,
         settings={name: getattr(policy, name) for name in _settings_of(type(policy))},
@@ -127,7 +127,7 @@ def _record(setting: object) -> dict[str, Any] | None:
 def _read(path: Path, features: Features | None) -> PrivateBandit:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            header = msgspec.json.decode(stored["header"].tobytes(), type=Header)
+            header = msgspec.json.decode(stored["header"].tobytes(), type=StateHeader)
             arrays = {name: stored[name] for name in stored.files if name != "header"}
         policy = _made(header, features)
         certificate = Certificate.from_dict(header.certificate)
@@ -150,7 +150,7 @@ def _read(path: Path, features: Features | None) -> PrivateBandit:
     return policy
 
 
-def _made(header: Header, features: Features | None) -> PrivateBandit:
+def _made(header: StateHeader, features: Features | None) -> PrivateBandit:
     """A policy of these settings, which are all there and no others."""
     kind = next(one for one in POLICIES if one.name == header.policy)
     settings = header.settings
