@@ -154,7 +154,7 @@ def test_embeddings_by_the_start_of_their_columns(quietq, ratings, choices, tmp_
     assert quietq(compared(choices, tmp_path / "two.qq", left="a*", right="b*", features="columns"))[0] == 0
     for name, dimension in (("one", 3), ("two", 2)):
         released: Any = load(tmp_path / f"{name}.qq")
-        assert (released.feature_map.kind, released.box.dimension) == ("columns", dimension)
+        assert (released.feature_map.to_dict()["kind"], released.box.dimension) == ("columns", dimension)
     code, _, err = quietq(command(encoded, tmp_path / "three.qq", state="f*", **linear))
     assert (code, "No column's name starts with 'f', as 'f*' says." in err) == (2, True)
 
