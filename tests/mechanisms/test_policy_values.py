@@ -290,7 +290,7 @@ def test_values_can_be_published_and_files_that_are_none_are_refused(tmp_path):
         {"names": ("one",)}, {"names": ("one", "one")}, {"table": found.table[:, ::-1].copy()}, {"noise": -1.0},
         {"confidence": 1.5}, {"names": ("a", "b", "c"), "table": np.vstack([found.table, found.table[:1]])},
     ):  # fmt: skip
-        with pytest.raises(InvalidInput, match="not a release|noise must be above 0|confidence is of another type"):
+        with pytest.raises(InvalidInput, match=r"not a release|noise must be above 0|confidence is of another type"):
             write_release(dataclasses.replace(found, **change), tmp_path / "forged.qq")
 
 

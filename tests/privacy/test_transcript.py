@@ -15,6 +15,7 @@ from quietq import Accountant, Budget, BudgetExhausted, Certificate, InvalidInpu
 from quietq.mechanisms.laws import Gaussian, Independent, KNorm
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import SeededEntropy
+from quietq.noise.whitening import Whitened
 from quietq.privacy import Code, Cost, Query, Transcript
 from quietq.privacy.norms import Answers, MeanOfPeople
 from quietq.privacy.relations import Arrivals, OnePerson
@@ -211,7 +212,7 @@ def test_noise_of_ones_own_is_told() -> None:
             return numbers
 
     class Silent(Independent):
-        def whiten(self, numbers: np.ndarray, step: float) -> object:
+        def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
             return super().whiten(0 * numbers, step)
 
     Seeded.__module__ = Seeded.__qualname__ = "quietq.mechanisms.laws"  # as it says of itself

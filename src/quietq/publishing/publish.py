@@ -121,9 +121,13 @@ def _checks(check: Any) -> tuple[CheckedPlan, ...]:
 def _policy_of_plan(plan: LinearPolicy, trained_on: object, checks: Sequence[CheckedPlan]) -> PrivatePolicy:
     """The same policy as one layer, in the units of states and actions; the first of a list of actions scores 0."""
     own, world = certificate_of(trained_on), release_behind(trained_on)
-    fits = isinstance(world, PrivateWorld) and world.spaces == plan.spaces
     elsewhere = plan.made_in is not None and not same_release(plan.made_in, world)
-    if not fits or elsewhere or plan.weights.shape != policy_shape(plan.spaces):
+    if (
+        not isinstance(world, PrivateWorld)
+        or world.spaces != plan.spaces
+        or elsewhere
+        or plan.weights.shape != policy_shape(plan.spaces)
+    ):
         raise InvalidInput("trained_on must be the world that the plan was made in: plan_linear(world).")
     low, width = np.array(plan.spaces.box.low), np.array(plan.spaces.box.width)
     weights, biases = plan.weights[1:].T, plan.weights[0]
