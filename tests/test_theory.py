@@ -30,7 +30,7 @@ def modules_by_anchor() -> dict[str, list[str]]:
 
 def words_of(text: str) -> str:
     """A module's docstrings and comments."""
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     strings = [ast.get_docstring(one) or "" for one in ast.walk(ast.parse(text)) if isinstance(one, documented)]
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     comments = [one.string for one in tokens if one.type == tokenize.COMMENT]

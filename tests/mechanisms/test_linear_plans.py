@@ -125,7 +125,9 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
     path = tmp_path / "policy.qq"
     simulated = replace(check, certificate=replace_standing(check.certificate))
     with certifying():
-        others = structs.replace(check.certificate, relation=OnePerson(PEOPLE + 1))
+        stated = [one for one in check.certificate.assumptions if one.code is not Code.ONE_OF_DECLARED]
+        more = (*stated, Code.ONE_OF_DECLARED(PEOPLE + 1))
+        others = structs.replace(check.certificate, relation=OnePerson(PEOPLE + 1), assumptions=more)
     elsewhere = replace(check.played, world=replace(world, weights=world.weights + 1e-9))
     cases: Any = (
         ({"trained_on": world, "check": replace(check, played=elsewhere)}, "what another world cost would not"),

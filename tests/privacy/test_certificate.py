@@ -141,7 +141,7 @@ RKHS = RkhsBall(1.0, Exponential(4.0)).to_dict()  # pyright: ignore[reportArgume
         ([("queries.0.sensitivity", 2.0)], "more than the"),
         ([("queries", [])], "needs the queries"),
         ([("queries", [GOOD["queries"][0]] * 2)], "more than the"),
-        ([("queries", [GOOD["queries"][0]] * 2001)], "at most 2000"),
+        ([("queries", [GOOD["queries"][0]] * 501)], "length <= 500"),
         ([(f"{QUERY}.size", None)], "size"),
         ([(f"{QUERY}.size", 0.0)], "size must be above 0"),
         ([(f"{QUERY}.sensitivity", None)], "sensitivity"),

@@ -14,6 +14,7 @@ import quietq
 from quietq import Accountant, Budget, BudgetExhausted, Certificate, InvalidInput
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import SeededEntropy
+from quietq.noise.exact_gaussian import Whitened
 from quietq.noise.laws import Gaussian, Independent, KNorm
 from quietq.privacy import Code, Cost, Query, Transcript
 from quietq.privacy.norms import Answers, MeanOfPeople
@@ -212,7 +213,7 @@ def test_noise_of_ones_own_is_told() -> None:
             return numbers
 
     class Silent(Independent):
-        def whiten(self, numbers: np.ndarray, step: float) -> object:
+        def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
             return super().whiten(0 * numbers, step)
 
     Seeded.__module__ = Seeded.__qualname__ = "quietq.noise.laws"  # as it says of itself

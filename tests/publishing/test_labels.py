@@ -1,6 +1,7 @@
 """What is released carries the names of its columns and actions, as they were declared, into its file and back."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,8 +27,8 @@ ROWS = pl.DataFrame(
 BOX = [(15, 25), (0, 1)]
 
 
-def ratings(**how) -> qq.Ratings:
-    return qq.Ratings.read(ROWS, **{"low": 1, "high": 5, "people": 40} | how)
+def ratings(**how: Any) -> qq.Ratings:
+    return qq.Ratings.read(ROWS, low=1, high=5, people=40, **how)
 
 
 def comparisons() -> qq.Comparisons:

@@ -55,5 +55,9 @@ def test_a_wrapped_reward_s_certificate_is_otherwise_its_own() -> None:
 def test_accounts_are_named_by_an_environment_s_own_reward() -> None:
     make = lambda **more: PrivateReward.of(Open(), SupBall(0.01), BUDGET, rewards=9, **more)  # noqa: E731
     assert make().certificate.assumptions[-1].text == "No account was given: other releases of the same data add up."
-    last = make(account=Accountant(BUDGET)).certificate.assumptions[-1]
+    env = make(account=Accountant(BUDGET))
+    assert env.certificate.assumptions[-1] == Code.NOT_CHARGED_YET()
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    last = env.certificate.assumptions[-1]
     assert (last.text, last.enforced) == ("The release was charged to an Accountant in memory before the draw.", True)

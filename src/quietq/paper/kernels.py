@@ -224,7 +224,6 @@ def _bessel(terms: int, z: np.ndarray) -> np.ndarray:
 class PrivateWeights(PrivateFunction):
     """Released weights of public features. A file cannot hold the features, so it is not published."""
 
-    kind: ClassVar[str] = "weights"
     arrays: ClassVar = ("weights",)
     weights: Float[np.ndarray, "..."]
     kernel: FiniteRank

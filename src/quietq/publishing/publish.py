@@ -120,10 +120,14 @@ def _checks(check: Any) -> tuple[CheckedPlan, ...]:
 
 def _policy_of_plan(plan: LinearPolicy, trained_on: object, checks: Sequence[CheckedPlan]) -> PrivatePolicy:
     """The same policy as one layer, in the units of states and actions; the first of a list of actions scores 0."""
-    own, world = certificate_of(trained_on), _source(_one(trained_on))
-    fits = isinstance(world, PrivateWorld) and world.spaces == plan.spaces
+    own, world = certificate_of(trained_on), release_behind(trained_on)
     elsewhere = plan.made_in is not None and not same_release(plan.made_in, world)
-    if not fits or elsewhere or plan.weights.shape != policy_shape(plan.spaces):
+    if (
+        not isinstance(world, PrivateWorld)
+        or world.spaces != plan.spaces
+        or elsewhere
+        or plan.weights.shape != policy_shape(plan.spaces)
+    ):
         raise InvalidInput("trained_on must be the world that the plan was made in: plan_linear(world).")
     low, width = np.array(plan.spaces.box.low), np.array(plan.spaces.box.width)
     weights, biases = plan.weights[1:].T, plan.weights[0]
@@ -190,6 +194,11 @@ def certificate_of(trained_on: object) -> Certificate:
     return _one(trained_on).certificate
 
 
+def release_behind(trained_on: object) -> object:
+    """The release itself that a policy was trained on."""
+    return _source(_one(trained_on))
+
+
 def _one(trained_on: object) -> Protected:
     """The first of those that have a certificate, however many layers of environments lie around them."""
     if trained_on is None:
@@ -227,7 +236,7 @@ def with_checks(
             f"What a check cost can only be added to a certified promise, and the standing of what trained_on gives is "
             f"{certificate.standing!r}: leave check out."
         )
-    _belong(certificate, checks, _source(_one(trained_on)), plan)
+    _belong(certificate, checks, release_behind(trained_on), plan)
     return together([certificate, *(one.certificate for one in checks)], Code.CHECKS_COUNTED(len(checks)))
 
 

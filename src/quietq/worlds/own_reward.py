@@ -108,12 +108,16 @@ class OwnNoise(ABC):
     def _prepare(self) -> Law:
         """Returns the noise; sets sensitivity and how, with `error` allowed for; refuses what does not fit."""
 
-    def open(self, account: Account | None) -> tuple[Transcript, Certificate]:
+    def open(self, account: Account | None) -> Transcript:
         """Returns the transcript that all rewards are answered through, each a part of one query."""
         transcript = Transcript(self.relation, self.budget, account, largest=self.largest, error=self.error)
         transcript.ask(self.query)
+        return transcript
+
+    def certify(self, transcript: Transcript) -> Certificate:
+        """Returns what is promised; it says whether the account was charged yet."""
         given = Code.REWARD_OF_STATE(self.on), Code.INDEPENDENT(), self.how, Code.REWARDS_CLIPPED(self.largest)
-        return transcript, transcript.certificate(self.method, self.domain, given)
+        return transcript.certificate(self.method, self.domain, given)
 
     def check_type(self, coarse: str | None) -> None:
         """Refuses a reward of a type that is less exact than what is covered."""
@@ -347,7 +351,8 @@ class OwnReward(gymnasium.Wrapper):
     def _prepare(self, kind: str) -> None:
         """Makes noise for rewards of this type; nothing is drawn or charged."""
         self._noise = self._make(kind)
-        self._transcript, self.certificate = self._noise.open(self._account)
+        self._transcript = self._noise.open(self._account)
+        self.certificate = self._noise.certify(self._transcript)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
