@@ -13,7 +13,13 @@ def guarded(files):
 
 
 def guarded_paths(asked):
-    return ["/v1/releases", "/v1/releases/nowhere/certificate", asked.url("agent", "certificate"), "/metrics", "/openapi.json"]
+    return [
+        "/v1/releases",
+        "/v1/releases/nowhere/certificate",
+        asked.url("agent", "certificate"),
+        "/metrics",
+        "/openapi.json",
+    ]
 
 
 @pytest.mark.parametrize(
