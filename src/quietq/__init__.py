@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quietq.ledger import Ledger as Ledger
     from quietq.mechanisms import (
         GaussianProcessMechanism as GaussianProcessMechanism,
+        clone as clone,
         evaluate_policies as evaluate_policies,
         plan as plan,
         privatise as privatise,
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "feedback": "Comparisons Ratings Sessions",
     "ledger": "Ledger",
-    "mechanisms": "GaussianProcessMechanism evaluate_policies plan privatise",
+    "mechanisms": "GaussianProcessMechanism clone evaluate_policies plan privatise",
     "noise": "Additive Box Columns Exponential Fourier GridPath Product Radial Splines",
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed InvalidInput LipschitzBall "
