@@ -14,7 +14,10 @@ from quietq.audit.finding import Finding, Movement
 from quietq.audit.frozen_release import frozen_people, frozen_release
 from quietq.audit.person import attack_person
 from quietq.audit.worst_rows import WorstRows, worst_rows
+from quietq.feedback.feedback import Feedback
+from quietq.feedback.sessions import Sessions
 from quietq.feedback.synthetic import Survey, SyntheticPeople
+from quietq.mechanisms.clone import Cloning, CloneSettings
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import MECHANISMS, choose
 from quietq.privacy import Budget, InvalidInput
@@ -25,6 +28,8 @@ Audit = Callable[..., Finding]  # takes what is told how far it is, as `progress
 Check = Callable[[], Movement]
 PEOPLE = 50
 """Behind each release, unless told otherwise."""
+CLONE = "policy, clone of sessions"
+"""What tables call a policy that imitates people."""
 SURVEYS = {
     "ratings": Survey("ratings", 5, 2),
     "comparisons": Survey("comparisons", 5, 2),
@@ -64,17 +69,24 @@ def plan_releases(
         yield PlannedAudit(f"reward, one person's {kind}", attack)
     yield PlannedAudit("reward, one of many people", check=partial(frozen_people, budget, people=people, seed=seed))
     for kind, noise in models_of_all_kinds():
-        yield _plan_rows(kind, noise, runs, budget, people, seed)
+        title, crowd = model_title(kind, noise), all_but_two(kind, people)
+        yield _plan_rows(title, runs, partial(worst_rows, *crowd, budget, noise=noise, name=title, seed=seed))
+    read, rows = all_but_two("sessions", people)
+    search = partial(worst_rows, read, rows, budget, mechanism=short_clone(read(rows), budget), name=CLONE, seed=seed)
+    yield _plan_rows(CLONE, runs, search)
 
 
-def _plan_rows(kind: str, noise: str, runs: int, budget: Budget, people: int, seed: int) -> PlannedAudit:
+def short_clone(sessions: Feedback, budget: Budget) -> Cloning:
+    """A clone of few queries, each with as much of the budget more, so that many of them are drawn in minutes."""
+    assert isinstance(sessions, Sessions)
+    returns = (5 * sessions.low, 5 * sessions.high)
+    settings = CloneSettings(state_rounds=2, threshold_rounds=3, steps=6, hidden=4)
+    return Cloning(sessions, budget, returns, 0.2, settings)
+
+
+def _plan_rows(title: str, runs: int, search: Callable[[], WorstRows]) -> PlannedAudit:
     """The worst rows are searched for once, for the draws and for what moves with the noise held fixed."""
-    title = model_title(kind, noise)
-
-    @cache
-    def found() -> WorstRows:
-        return worst_rows(*all_but_two(kind, people), budget, noise=noise, name=title, seed=seed)
-
+    found = cache(search)
     return PlannedAudit(title, lambda progress=None: found().audit(runs, progress=progress), lambda: found().movement)
 
 

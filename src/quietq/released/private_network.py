@@ -4,6 +4,8 @@ Whoever loads a release should not have to install what trained it. An agent's n
 `paper.agents.networks`; a test holds the two against each other. Of a policy, numbers are stored and the names of a few
 well-known functions; nothing in a file is code.
 
+A policy that imitates people (`mechanisms.clone`) is released itself, and has a certificate of its own.
+
 Theorem (post-processing). Training looks at what was released, so a policy is covered by that certificate, if nothing
 else that is private was looked at: not by training, and not by whoever chose this policy among others. No code can see
 that, and so every certified policy states it as trusted (`TRAINED`).
@@ -20,14 +22,24 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.special import log_softmax
 
+from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
-from quietq.privacy.checks import numbers
-from quietq.privacy.norms import AnyNorm, KnotValues
+from quietq.privacy.checks import numbers, real
+from quietq.privacy.norms import AnyNorm, KnotValues, MeanOfPeople
 from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.released.private_function import PrivateFunction
-from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, Unchecked, require
+from quietq.released.publishable import (
+    Arrays,
+    Details,
+    InvalidRelease,
+    Json,
+    Publishable,
+    Stored,
+    Unchecked,
+    require,
+)
 
 Form = Literal["mlp", "splines", "grid"]
 Output = Literal["values", "log-probabilities"]
@@ -323,6 +335,8 @@ def interpolate(
     return values
 
 
+CLONE = "policy/clone"
+"""What certificates call the method that releases a policy itself."""
 PolicyOutput = Literal["values", "log-probabilities", "clipped", "squashed"]
 _CHOOSES = ("values", "log-probabilities")
 _POLICY_WORDS = {
@@ -335,17 +349,18 @@ _POLICY_WORDS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivatePolicy(LayeredFunction):
-    """A policy that another library trained: ask it by `predict`, as Stable-Baselines3 has it.
+    """A policy that another library trained, or that imitates people: ask it by `predict`, as Stable-Baselines3 has it.
 
     Observations are of shape (d,) or (points, d). Called, it gives the values or log-probabilities of finitely many
     actions, or the action itself where that is numbers. It acts as the model does with `deterministic=True`; of a
     policy that is probabilities of finitely many actions, `deterministic=False` draws one by them. How other policies
-    explore does not leave.
+    explore does not leave. A policy that imitates people takes an observation outside its box for the nearest one
+    inside, as the rows that it was made of were.
     """
 
     kind: ClassVar[str] = "policy"
     own_box: ClassVar[bool] = True
-    details: ClassVar = ("activation", "output", "clip")
+    details: ClassVar = ("activation", "output", "clip", "threshold", "state_names", "action_names")
     activation: Activation
     """After each layer but the last."""
     output: PolicyOutput
@@ -359,9 +374,15 @@ class PrivatePolicy(LayeredFunction):
     normal: Float[np.ndarray, "2 d"] | None = None
     """Mean and deviation that observations are normalised by, before they are held to `clip` in size."""
     clip: float | None = None
+    threshold: float | None = None
+    """The return that the people reached who are imitated, if some were chosen by it; released with noise."""
+    state_names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
+    """What coordinates of observations, and actions or their coordinates, are called, if that was declared."""
 
     def to_arrays(self) -> tuple[Details, Arrays]:
         details, arrays = super().to_arrays()
+        details |= {"state_names": list(self.state_names), "action_names": list(self.action_names)}
         further = {"action_range": self.action_range, "normal": self.normal}
         return details, arrays | {name: array for name, array in further.items() if array is not None}
 
@@ -370,7 +391,7 @@ class PrivatePolicy(LayeredFunction):
         arrays, box = stored.arrays, stored.box
         further = [name for name in ("action_range", "normal") if name in arrays]
         weights, biases = stored_layers(stored, cls.details, 2, others=further)
-        activation, output, clip = (stored.details[name] for name in cls.details)
+        activation, output, clip, threshold, *names = (stored.details[name] for name in cls.details)
         require(activation in get_args(Activation), "its activation is not known here")
         require(output in get_args(PolicyOutput), "its output is not known here")
         require(weights[0].shape[-1] == box.dimension, "its layers do not fit each other")
@@ -385,20 +406,54 @@ class PrivatePolicy(LayeredFunction):
             fits = normal.shape == (2, box.dimension) and (normal[1] > 0).all()
             require(fits, "each coordinate has one mean, and one deviation above 0")
             require(type(clip) is float and 0 < clip <= LARGEST, "its clip must be a number above 0")
-        policy = cls(activation, output, weights, biases, box, stored.certificate, ends, normal, clip)
+        require(threshold is None or type(threshold) is float, "its threshold must be a number, or missing")
+        texts = all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in names)
+        require(texts, "its names must be lists of text")
+        named = map(tuple, names)
+        policy = cls(activation, output, weights, biases, box, stored.certificate, ends, normal, clip, threshold, *named)
         require(policy.largest() <= LARGEST, "its values could get too large to compute with")
+        try:
+            real("threshold", threshold or 0.0)
+            policy.spaces()
+        except InvalidInput as error:
+            raise InvalidRelease(f"This is not a release: {error}") from error
         return policy
 
+    def spaces(self) -> Spaces:
+        """Where observations and actions lie, and what they are called."""
+        acting = None if self.action_range is None else Box(*(tuple(end) for end in self.action_range.tolist()))
+        return Spaces(
+            self.box, self.choices, acting, state_names=self.state_names, action_names=self.action_names
+        )
+
+    @property
+    def imitates(self) -> bool:
+        """Whether it imitates people, and is what was released itself; else it was made of a release."""
+        return self.certificate.method == CLONE
+
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        if self.imitates:
+            sides = tuple(zip(self.box.low, self.box.high, strict=True))
+            require(certificate.domain == sides, "its certificate must name its box")
+            require(all(isinstance(norm, MeanOfPeople) for norm in norms), "its noise must be that of means over people")
+            return
         trusted = Code.TRAINED() in certificate.assumptions
         require(trusted, "a policy's certificate must state what it trusts training for")
 
     def in_words(self) -> list[str]:
+        if self.imitates:
+            whom = "people" if self.threshold is None else f"the people whose returns reached {self.threshold:.4g}"
+            return [f"This policy imitates {whom}: {self.spaces().in_words()}.", _POLICY_WORDS[self.output]]
         what = "world" if self.certificate.method.startswith("world/") else "reward"
         whose = (
             f"This policy was trained on a private {what}: the promise, and the box that it names, are the {what}'s."
         )
         return [whose, _POLICY_WORDS[self.output]]
+
+    def __str__(self) -> str:
+        """What it is, in names that whoever declared it knows, and what is promised."""
+        lines = [*self.in_words(), str(self.certificate).splitlines()[0]]
+        return ("" if self.certificate.standing == "certified" else "NOT PRIVATE: ") + "\n".join(lines)
 
     @property
     def choices(self) -> int | None:
@@ -420,6 +475,8 @@ class PrivatePolicy(LayeredFunction):
         self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
     ) -> tuple[Shaped[np.ndarray, "..."], None]:
         """The best action, or one drawn by its probabilities, and None for the state: as Stable-Baselines3 has it."""
+        if self.imitates:
+            observation = np.clip(numbers("observation", observation), self.box.low, self.box.high)
         if deterministic:
             return super().predict(observation)
         if self.output != "log-probabilities":

@@ -184,9 +184,11 @@ def _items(function: Publishable) -> list[str] | None:
 
 
 def _coordinate_names(function: Publishable) -> list[str]:
-    """What the coordinates of a state are called: a world alone knows what they were declared as."""
+    """What the coordinates of a state are called: worlds, and policies of people, know what they were declared as."""
     if isinstance(function, PrivateWorld):
         return _told("coordinate", function.spaces.state_names)
+    if isinstance(function, PrivatePolicy) and function.state_names:
+        return _told("coordinate", function.state_names)
     if function.box.dimension == 1:
         return ["state" if _items(function) is None else "item"]
     return [f"coordinate {k}" for k in range(function.box.dimension)]
@@ -201,6 +203,8 @@ def _output_names(function: Publishable) -> list[str]:
         named = _told("action", function.spaces.action_names)
         after = ["the middle action"] if function.spaces.actions is None else named
         return [f"next {where} after {action}" for action in after for where in _coordinate_names(function)]
+    if isinstance(function, PrivatePolicy) and function.action_names:
+        return _told("action", function.action_names)
     if function.choices is not None:
         return [f"action {k}" for k in outputs]
     if isinstance(function, PrivatePolicy):
