@@ -4,13 +4,16 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 import quietq as qq
 from quietq.cli.app import warn
 from quietq.cli.options import missing, read_names, read_pair, read_pairs, spread_pairs
+
+if TYPE_CHECKING:
+    from quietq.released.publishable import Publishable
 
 NOTHING_SPENT = "Nothing was spent, and nothing written."
 
@@ -107,7 +110,7 @@ def check_outputs(files: Sequence[Path], out: Path, plot: Path | None, policy: P
         checked(plot)
 
 
-def publish(released: "qq.PrivateFunction | qq.PrivateWorld", out: Path) -> str:
+def publish(released: "Publishable", out: Path) -> str:
     """Writes a release that was paid for; if that fails, says so."""
     if out.exists():
         warn(f"{out} is overwritten by a new release; if the old one was shared, budgets add up.")
