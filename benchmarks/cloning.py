@@ -61,6 +61,8 @@ def value(system: Skilled, policy: PrivatePolicy, draw: int) -> float:
     returns = np.zeros(EPISODES)
     rng = np.random.default_rng([draw, 7])
     steps = system.recorded or system.steps
-    for _, _, _, rewards, _, alive in system.roll(rng, EPISODES, steps, lambda _, __, states: policy.predict(states)[0]):
+    for _, _, _, rewards, _, alive in system.roll(
+        rng, EPISODES, steps, lambda _, __, states: policy.predict(states)[0]
+    ):
         returns += alive * rewards
     return float(returns.mean())

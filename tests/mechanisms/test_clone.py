@@ -147,7 +147,9 @@ def test_an_account_is_charged_once_and_covers_what_is_asked() -> None:
 def test_too_few_people_are_warned_of() -> None:
     few = read_listed(logged(40), people=40)
     assert 40 * qq.Budget(1, 1e-5).mu < ENOUGH
-    with pytest.warns(UserWarning, match=r"40 people times mu = 0\.\d+ is 1\d.*, and below 1000 a clone is good by luck"):
+    with pytest.warns(
+        UserWarning, match=r"40 people times mu = 0\.\d+ is 1\d.*, and below 1000 a clone is good by luck"
+    ):
         clone(few, qq.Budget(1, 1e-5), returns=RETURNS, simulate=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -410,7 +410,9 @@ class PrivatePolicy(LayeredFunction):
         texts = all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in names)
         require(texts, "its names must be lists of text")
         named = map(tuple, names)
-        policy = cls(activation, output, weights, biases, box, stored.certificate, ends, normal, clip, threshold, *named)
+        policy = cls(
+            activation, output, weights, biases, box, stored.certificate, ends, normal, clip, threshold, *named
+        )
         require(policy.largest() <= LARGEST, "its values could get too large to compute with")
         try:
             real("threshold", threshold or 0.0)
@@ -422,9 +424,7 @@ class PrivatePolicy(LayeredFunction):
     def spaces(self) -> Spaces:
         """Where observations and actions lie, and what they are called."""
         acting = None if self.action_range is None else Box(*(tuple(end) for end in self.action_range.tolist()))
-        return Spaces(
-            self.box, self.choices, acting, state_names=self.state_names, action_names=self.action_names
-        )
+        return Spaces(self.box, self.choices, acting, state_names=self.state_names, action_names=self.action_names)
 
     @property
     def imitates(self) -> bool:
@@ -435,7 +435,9 @@ class PrivatePolicy(LayeredFunction):
         if self.imitates:
             sides = tuple(zip(self.box.low, self.box.high, strict=True))
             require(certificate.domain == sides, "its certificate must name its box")
-            require(all(isinstance(norm, MeanOfPeople) for norm in norms), "its noise must be that of means over people")
+            require(
+                all(isinstance(norm, MeanOfPeople) for norm in norms), "its noise must be that of means over people"
+            )
             return
         trusted = Code.TRAINED() in certificate.assumptions
         require(trusted, "a policy's certificate must state what it trusts training for")
