@@ -1,18 +1,15 @@
 """`quietq clone`, in this process: sessions in, a private policy out."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from skilled_people import logged
 
 import quietq as qq
 from quietq.released.private_network import PrivatePolicy
-
-sys.path.insert(0, str(Path(__file__).parent / "mechanisms"))
-from skilled_people import logged
 
 SESSIONS = "rows.parquet --people 60 --person who --episode visit --step step --state x --box -1 1"
 LISTED = f"{SESSIONS} --action push --actions left --actions right --low 0 --high 1"

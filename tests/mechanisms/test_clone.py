@@ -168,15 +168,13 @@ def test_too_few_people_are_warned_of() -> None:
         ({"budget": qq.Budget(1, 0)}, "delta must be above 0"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_is_wrong_is_said_before_anything_is_spent(options: dict[str, Any], sentence: str) -> None:
     sessions = read_listed(logged(20), people=20)
     given: dict[str, Any] = {"sessions": sessions, "budget": AMPLE, "returns": RETURNS} | options
-    with pytest.raises(qq.InvalidInput, match=sentence), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with pytest.raises(qq.InvalidInput, match=sentence):
         clone(given.pop("sessions"), given.pop("budget"), **given)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        clone(sessions, qq.Budget(1, 1e-5), returns=RETURNS)  # is still to be had
+    clone(sessions, qq.Budget(1, 1e-5), returns=RETURNS)  # is still to be had
 
 
 def test_sessions_without_rewards_have_no_best() -> None:
@@ -230,7 +228,7 @@ def test_stable_baselines_evaluates_it(listed: PrivatePolicy) -> None:
     evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
     monitor = pytest.importorskip("stable_baselines3.common.monitor")
 
-    class Point(gymnasium.Env[np.ndarray, int]):
+    class Point(gymnasium.Env[np.ndarray, Any]):
         observation_space = gymnasium.spaces.Box(-1.5, 1.5, (1,))
         action_space = gymnasium.spaces.Discrete(2)
 

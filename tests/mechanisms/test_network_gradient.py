@@ -33,7 +33,7 @@ def statistic(spaces: Spaces, places: np.ndarray = PLACES, **more: Any) -> Imita
 def people(rows: int = ROWS) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """So many people of two episodes each, in which some do better than others."""
     rng, number = np.random.default_rng(0), PEOPLE * rows
-    columns = {name: rng.random(number) for name in ("s0", "s1", "s2", "a0", "a1", "reward")}
+    columns: dict[str, np.ndarray] = {name: rng.random(number) for name in ("s0", "s1", "s2", "a0", "a1", "reward")}
     columns["action"] = rng.integers(0, 4, number).astype(np.int32)
     row = np.tile(np.arange(rows), PEOPLE)
     first = (rows + 1) // 2

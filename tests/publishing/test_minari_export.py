@@ -116,7 +116,8 @@ data = d3rlpy.dataset.MDPDataset(
 same = [np.array_equal(a.observations, b.observations[:-1]) for a, b in zip(data.episodes, mine, strict=True)]
 print("aligned", all(same))
 learner = d3rlpy.algos.DiscreteBCConfig(batch_size=8).create(device="cpu")
-learner.fit(data, n_steps=5, n_steps_per_epoch=5, show_progress=False, logger_adapter=d3rlpy.logging.NoopAdapterFactory())
+quiet = {"show_progress": False, "logger_adapter": d3rlpy.logging.NoopAdapterFactory()}
+learner.fit(data, n_steps=5, n_steps_per_epoch=5, **quiet)
 print("learned", learner.predict(np.asarray(next(own.iterate_episodes()).observations)).shape[0] > 0)
 """
 

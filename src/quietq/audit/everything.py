@@ -17,7 +17,7 @@ from quietq.audit.worst_rows import WorstRows, worst_rows
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.synthetic import Survey, SyntheticPeople
-from quietq.mechanisms.clone import Cloning, CloneSettings
+from quietq.mechanisms.clone import CloneSettings, Cloning
 from quietq.mechanisms.mechanism import Task
 from quietq.mechanisms.privatise import MECHANISMS, choose
 from quietq.privacy import Budget, InvalidInput
