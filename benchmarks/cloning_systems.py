@@ -1,16 +1,18 @@
 """Systems in which some people are good: each has an expert, and people who differ from it by noise or by habit.
 
-On these settings of `qq.clone` were chosen. People are of two kinds. *Noisy* people know what the expert does, and do
-something random instead, the less skilled the oftener: their mean is the expert. *Habitual* people see states in their
+On SKILLED settings of `qq.clone` were chosen, and on REPORTED_SKILLED none. People are of two kinds. *Noisy* people
+know what the expert does, and do something random instead, the less skilled the oftener: their mean is the expert. *Habitual* people see states in their
 own distorted way, the less skilled the more, and act as the expert would if that were the state: their mean is not.
 """
 
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
+import gymnasium
 import numpy as np
 from scipy.linalg import solve_discrete_are
 
-from benchmarks.systems import Acrobot, Array, CartPole, MountainCar, Outcome, Rng, System
+from benchmarks.systems import Acrobot, Array, CartPole, MountainCar, Outcome, Pendulum, Rng, Row, System
 
 NOISY, HABITUAL = "noisy", "habitual"
 
@@ -163,8 +165,79 @@ SKILLED: dict[str, type[Skilled]] = {
 }
 
 
+# Reported: no setting of cloning was chosen on these.
+
+
+class SkilledPendulum(Skilled, Pendulum):
+    """Pendulum-v1, whose expert pumps energy until it is near the top, and balances there."""
+
+    scatter = np.array([0.5, 0.5, 2.0])
+    distortion = 0.6
+    returns = (-2000.0, 0.0)
+
+    def expert(self, states: Array) -> Array:
+        cosine, sine, speed = states.T
+        angle = np.arctan2(sine, cosine)
+        energy = speed**2 / 2 + 15 * (cosine - 1)
+        pump = -np.sign(speed + 1e-3) * np.clip(energy, -2, 2)
+        balance = -(12 * angle + 3 * speed)
+        return np.clip(np.where(cosine > 0.9, balance, pump), -2, 2)[:, None]
+
+
+class SkilledReacher(Skilled):
+    """Gymnasium's Reacher-v5 (MuJoCo), whose expert pulls the tip to the target through the arm's Jacobian."""
+
+    name = "Reacher-v5"
+    box = [(-1.0, 1.0)] * 4 + [(-0.25, 0.25)] * 2 + [(-20.0, 20.0)] * 2 + [(-0.5, 0.5)] * 2
+    action_box = [(-1.0, 1.0)] * 2
+    low, high, steps, ends = -3.0, 0.0, 50, False
+    scatter = np.array([0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 3.0, 3.0, 0.1, 0.1])
+    distortion = 0.6
+    returns = (-100.0, 0.0)
+    AT_ONCE: ClassVar[int] = 50
+
+    def expert(self, states: Array) -> Array:
+        first, second = np.arctan2(states[:, 2], states[:, 0]), np.arctan2(states[:, 3], states[:, 1])
+        both, apart, speed = first + second, states[:, 8:10], states[:, 6:8]
+        outer = 0.11 * np.stack([-np.sin(both), np.cos(both)], axis=1)
+        inner = 0.1 * np.stack([-np.sin(first), np.cos(first)], axis=1) + outer
+        pull = np.stack([(inner * apart).sum(axis=1), (outer * apart).sum(axis=1)], axis=1)
+        return np.clip(-25 * pull - 0.05 * speed, -1, 1)
+
+    def start(self, rng: Rng, people: Array) -> Array:
+        raise NotImplementedError("It is MuJoCo that moves this arm: see roll.")
+
+    def step(self, rng: Rng, people: Array, states: Array, actions: Array) -> Outcome:
+        raise NotImplementedError("It is MuJoCo that moves this arm: see roll.")
+
+    def roll(self, rng: Rng, number: int, steps: int, act: Callable[[Rng, Array, Array], Array]) -> Iterator[Row]:
+        """Some environments at a time, step by step."""
+        envs = [gymnasium.make(self.name) for _ in range(min(self.AT_ONCE, number))]
+        people = self.people(rng, number)
+        columns = [np.zeros((number, steps, size)) for size in (10, 2, 10, 1)]
+        for begin in range(0, number, len(envs)):
+            some = range(begin, min(begin + len(envs), number))
+            seeds = rng.integers(2**31, size=len(some))
+            states = np.array([env.reset(seed=int(seed))[0] for env, seed in zip(envs, seeds, strict=False)])
+            for step in range(steps):
+                actions = np.clip(act(rng, people[begin : some.stop], states), -1, 1)
+                found = [env.step(action) for env, action in zip(envs, actions, strict=False)]
+                after = np.array([one[0] for one in found])
+                rewards = np.array([[one[1]] for one in found])
+                for column, values in zip(columns, (states, actions, after, rewards), strict=True):
+                    column[begin : some.stop, step] = values
+                states = after
+        before, acted, after, rewards = columns
+        never, alive = np.zeros(number, bool), np.ones(number, bool)
+        for step in range(steps):
+            yield before[:, step], acted[:, step], after[:, step], rewards[:, step, 0], never, alive
+
+
+REPORTED_SKILLED: dict[str, type[Skilled]] = {"Pendulum-v1": SkilledPendulum, "Reacher-v5": SkilledReacher}
+
+
 def skilled(name: str, people_are: str) -> Skilled:
     """One of these systems with people of one kind."""
-    system = SKILLED[name]()
+    system = (SKILLED | REPORTED_SKILLED)[name]()
     system.people_are = people_are
     return system

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         explain as explain,
         people as people,
     )
-    from quietq.publishing import publish as publish
+    from quietq.publishing import publish as publish, to_minari as to_minari
     from quietq.released import (
         InvalidRelease as InvalidRelease,
         PrivateFunction as PrivateFunction,
@@ -79,7 +79,7 @@ _ROOMS = {
         "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed InvalidInput LipschitzBall "
         "MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories explain people"
     ),
-    "publishing": "publish",
+    "publishing": "publish to_minari",
     "released": "InvalidRelease PrivateFunction PrivateWorld WorldModel load",
     "worlds": "PrivateReward check_plan plan_linear relabel",
 }

@@ -61,8 +61,12 @@ class StateMoments(Vector):
 
     @property
     def bound(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What people whose mean squares are about 1 keep below: no guess of the scale is far too small."""
-        return 1.5 * len(self.middle) ** 0.5
+        return self.bound_for(len(self.middle))
+
+    @staticmethod
+    def bound_for(states: int) -> float:
+        """What nobody exceeds whose states lie within one scale of the middle, as all do in the first round."""
+        return (2 * states) ** 0.5
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         states = stacked(columns, "s", len(self.middle))

@@ -72,7 +72,8 @@ class ImitationGradient(Vector):
 
     def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
         """Adds people; of those whose vector is 0 no gradient is computed."""
-        people = len(starts)
+        if not (people := len(starts)):
+            return
         counts = np.diff(starts, append=len(columns["s0"]))
         if self.own is not None:
             chosen = self.own.reach(self.threshold, starts, columns)

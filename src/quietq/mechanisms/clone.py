@@ -24,7 +24,7 @@ from jaxtyping import Float
 from quietq.feedback.imitation_statistics import OwnReturns, ReturnCounts, StateMoments
 from quietq.feedback.network_gradient import ImitationGradient, layers, number_of_weights
 from quietq.feedback.sessions import Sessions
-from quietq.mechanisms.mechanism import Mechanism, Query
+from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWarning, weak_promise
@@ -82,7 +82,6 @@ class Cloning(Mechanism):
 
     name = "clone"
     releases = "policy"
-    takes = "sessions"
     asks_code = False
     error_unit = "of one query, in units of what one person adds"
 
@@ -97,12 +96,13 @@ class Cloning(Mechanism):
         """Prepares the queries; only what is public of the sessions is looked at."""
         self.settings = CloneSettings() if settings is None else settings
         self.relation, self.budget, self.box = sessions.relation, budget, sessions.box
-        self.largest, self.error = 2.0, 1e-12
+        self.largest, self.error = StateMoments.bound_for(sessions.box.dimension), 1e-12
         self.spaces, self.best = sessions.spaces, best
         self.own = None if returns is None else OwnReturns((sessions.low, sessions.high), returns)
         self.outputs = self.spaces.actions or self.spaces.numbers
-        self.hidden = self.settings.hidden or 48
-        self.steps = self.settings.steps or 150
+        hidden, steps = network_size(self.people * budget.mu, self.spaces.states + self.outputs)
+        self.hidden = self.settings.hidden or hidden
+        self.steps = self.settings.steps or steps
         for_threshold = 0.0 if self.own is None else THRESHOLD_SHARE
         self._mu_states = budget.mu * math.sqrt(STATE_SHARE / self.settings.state_rounds)
         self._mu_threshold = budget.mu * math.sqrt(for_threshold / self.settings.threshold_rounds)
@@ -114,6 +114,10 @@ class Cloning(Mechanism):
             f"The policy imitates {whom}, by a network of {self.hidden} hidden units and {self.steps} noisy "
             "gradients; it cannot do better than good people do.",
         )
+
+    @classmethod
+    def is_for(cls, feedback: AnyFeedback) -> bool:
+        return isinstance(feedback, Sessions)
 
     def run(self) -> Generator[Query, np.ndarray, Clone]:
         normal = yield from self._ask_where_states_lie()
@@ -205,7 +209,19 @@ class Cloning(Mechanism):
             ends,
             np.stack([low + released.normal[0] * width, released.normal[1] * width]),
             self.settings.clip,
+            released.threshold,
         )
+
+
+def network_size(people_times_mu: float, numbers: int) -> tuple[int, int]:
+    """The public rule for the hidden units and the number of gradients, chosen on development systems.
+
+    The noise of an output grows with the root of the hidden units and of the steps, so both grow with people times mu,
+    slowly. Where states and actions are many numbers, there are at most about as many weights as people times mu.
+    """
+    root = (people_times_mu / 1000) ** (1 / 3)
+    hidden = min(29 * root, people_times_mu / (numbers + 1))
+    return round(float(np.clip(hidden, 8, 64))), round(float(np.clip(180 * root, 100, 400)))
 
 
 def first_weights(widths: tuple[int, int, int], coins: np.random.Generator) -> Float[np.ndarray, " weights"]:
