@@ -52,7 +52,7 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(record) == {"format", "version", "privacy", "kind", "box", "details", "certificate"}
     assert set(record["certificate"]) == set(Certificate.__struct_fields__)
     assert set(record["details"]) <= {
-        *("levels", "form", "size", "output", "draws", "training", "activation", "clip"),
+        *("levels", "form", "size", "output", "draws", "training", "activation", "clip", "threshold"),
         *("feature_map", "low", "high"),
         *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "errors", "state_names", "action_names"),
     }

@@ -454,6 +454,8 @@ class PrivatePolicy(LayeredFunction):
 
     def __str__(self) -> str:
         """What it is, in names that whoever declared it knows, and what is promised."""
+        if not self.imitates:
+            return repr(self)
         lines = [*self.in_words(), str(self.certificate).splitlines()[0]]
         return ("" if self.certificate.standing == "certified" else "NOT PRIVATE: ") + "\n".join(lines)
 
