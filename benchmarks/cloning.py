@@ -26,9 +26,10 @@ def study() -> Study:
             cases.append(Case(labels, partial(cloned, task, people_are), made_of, 0.6))
     remarks = (
         f"{PEOPLE:,} synthetic people of one episode each, {EPISODES} episodes of the same length for returns. "
-        "Recovered is (clone - behaviour)/(non-private clone - behaviour), where behaviour is the mean return of people and the "
-        "non-private clone is made the same way with noise that does not matter; of a list the most probable action "
-        "is taken. Settings were chosen on the tasks that are not reported. Reacher-v5 needs MuJoCo (gymnasium[mujoco]).",
+        "Recovered is (clone - behaviour)/(non-private clone - behaviour), where behaviour is people's mean return, "
+        "and the non-private clone is made the same way with noise that does not matter; of a list the most probable "
+        "action is taken. Settings were chosen on the tasks that are not reported. Reacher-v5 needs MuJoCo "
+        "(gymnasium[mujoco]).",
     )
     return Study("cloning", "people are", cases, remarks, draws=3)
 

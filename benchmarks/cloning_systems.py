@@ -1,8 +1,9 @@
 """Systems in which some people are good: each has an expert, and people who differ from it by noise or by habit.
 
 On SKILLED settings of `qq.clone` were chosen, and on REPORTED_SKILLED none. People are of two kinds. *Noisy* people
-know what the expert does, and do something random instead, the less skilled the oftener: their mean is the expert. *Habitual* people see states in their
-own distorted way, the less skilled the more, and act as the expert would if that were the state: their mean is not.
+know what the expert does, and do something random instead, the less skilled the oftener: their mean is the expert.
+*Habitual* people see states in their own distorted way, the less skilled the more, and act as the expert would if that
+were the state: their mean is not.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,5 @@
 """One person of many: the best attack stays below the ceiling, comes near it, and catches who was counted twice."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np

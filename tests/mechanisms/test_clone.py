@@ -249,14 +249,14 @@ def test_stable_baselines_evaluates_it(listed: PrivatePolicy) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"threshold": "high"}, "its threshold must be a number"),
-        ({"threshold": True}, "its threshold must be a number"),
-        ({"threshold": 1e400}, "its threshold|is not"),
-        ({"state_names": ["x", "y"]}, "1 different names of states"),
-        ({"action_names": ["left", "left"]}, "2 different names of actions"),
-        ({"action_names": "left"}, "its names must be lists of text"),
-        ({"state_names": [3]}, "its names must be lists of text"),
-        ({"state_names": [" "]}, "printable"),
+        ({"threshold": "high"}, "details.threshold: Expected"),
+        ({"threshold": True}, "details.threshold: Expected"),
+        ({"threshold": 1e400}, "is not a release"),
+        ({"states": ["x", "y"]}, "a name for each coordinate"),
+        ({"actions": ["left", "left"]}, "2 different names of actions"),
+        ({"actions": "left"}, "labels"),
+        ({"states": [3]}, "labels"),
+        ({"states": [" "]}, "printable"),
     ],
 )
 def test_a_file_that_says_otherwise_is_refused(
@@ -264,7 +264,8 @@ def test_a_file_that_says_otherwise_is_refused(
 ) -> None:
     qq.publish(listed, tmp_path / "policy.qq")
     unpacked = unpack((tmp_path / "policy.qq").read_bytes())
-    record = {**unpacked.record, "details": {**unpacked.record["details"], **change}}
+    part = "details" if "threshold" in change else "labels"
+    record = {**unpacked.record, part: {**unpacked.record[part], **change}}
     (tmp_path / "forged.qq").write_bytes(pack(json.dumps(record), unpacked.arrays))
     with pytest.raises(qq.InvalidInput, match=why):
         qq.load(tmp_path / "forged.qq")

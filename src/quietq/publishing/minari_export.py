@@ -3,6 +3,8 @@
 Theorem (post-processing). Episodes that are played in a released world, by a policy that is public or was made of
 releases, are computed from what was released alone: the world's certificate covers them, however many there are. It
 goes along in the data set's metadata, as JSON.
+
+Proof: docs/theory.md#post-processing.
 """
 
 import json
