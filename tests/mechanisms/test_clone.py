@@ -252,7 +252,7 @@ def test_stable_baselines_evaluates_it(listed: PrivatePolicy) -> None:
         ({"threshold": "high"}, "details.threshold: Expected"),
         ({"threshold": True}, "details.threshold: Expected"),
         ({"threshold": 1e400}, "is not a release"),
-        ({"states": ["x", "y"]}, "a name for each coordinate"),
+        ({"states": ["x", "y"]}, "1 different names of states"),
         ({"actions": ["left", "left"]}, "2 different names of actions"),
         ({"actions": "left"}, "labels"),
         ({"states": [3]}, "labels"),
