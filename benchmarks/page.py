@@ -32,6 +32,7 @@ SHOWN: dict[str, dict[str, Callable[[Sequence[str]], bool]]] = {
     "worlds": {"return": _all},
     "world-peers": {"The fewest people from whom on mean returns are 0.9 of the way from behaviour to the twin": _all},
     "go": {"right": _all},
+    "cloning": {"recovered": _all},
 }
 """By study and table, which lines the page shows; of a study that is not named here, none."""
 

@@ -179,7 +179,7 @@ def test_help_has_every_command_in_one_group():
     from quietq.cli import app
 
     panels = [one.rich_help_panel for one in (*app.registered_commands, *app.registered_groups)]
-    assert len(panels) == 16
+    assert len(panels) == 17
     assert all(isinstance(panel, str) for panel in panels)
 
 

@@ -14,6 +14,7 @@ from quietq.cli import options
 from quietq.feedback import FEEDBACK
 from quietq.mechanisms.candidates import MECHANISMS
 from quietq.paper.method_table import METHOD_TABLE, Described
+from quietq.privacy.norms import ObservedRewards
 from quietq.privacy.trained_methods import TRAINED_METHODS, TrainedMethod
 from quietq.worlds import WORLDS, find_world, plan_on_grid
 from quietq.worlds.environment import gymnasium_id, register_worlds
@@ -89,7 +90,7 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setitem(METHODS, "echo", echo.Echo)
     monkeypatch.setitem(METHOD_TABLE, "echo", Described("certified", "each observed reward", "As input, and louder."))
-    monkeypatch.setitem(TRAINED_METHODS, "echo", TrainedMethod("certified"))
+    monkeypatch.setitem(TRAINED_METHODS, "echo", TrainedMethod("certified", ObservedRewards))
     yield
     del sys.modules["echo"]
 

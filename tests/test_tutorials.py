@@ -9,7 +9,8 @@ for package in ("polars", "matplotlib", "stable_baselines3"):
     pytest.importorskip(package)
 
 TUTORIALS = (
-    "ratings", "ratings-in-dimensions", "comparisons", "catalogues", "policy-values", "environment-reward", "functions",
+    "ratings", "ratings-in-dimensions", "comparisons", "catalogues", "policy-values", "cloning", "environment-reward",
+    "functions",
 )  # fmt: skip
 PAGES = (*TUTORIALS, "rows", "choosing", "sessions", "bandits", "any-rl-library", "scale", "real-people")
 JAX = ("environment-reward",)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quietq.ledger import Ledger as Ledger
     from quietq.mechanisms import (
         GaussianProcessMechanism as GaussianProcessMechanism,
+        clone as clone,
         evaluate_policies as evaluate_policies,
         plan as plan,
         privatise as privatise,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
         explain as explain,
         people as people,
     )
-    from quietq.publishing import publish as publish
+    from quietq.publishing import publish as publish, to_minari as to_minari
     from quietq.released import (
         InvalidRelease as InvalidRelease,
         PrivateFunction as PrivateFunction,
@@ -72,13 +73,13 @@ if TYPE_CHECKING:
 _ROOMS = {
     "feedback": "Comparisons Ratings Sessions",
     "ledger": "Ledger",
-    "mechanisms": "GaussianProcessMechanism evaluate_policies plan privatise",
+    "mechanisms": "GaussianProcessMechanism clone evaluate_policies plan privatise",
     "noise": "Additive Box Columns Exponential Fourier GridPath Product Radial Splines",
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed InvalidInput LipschitzBall "
         "MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories explain people"
     ),
-    "publishing": "publish",
+    "publishing": "publish to_minari",
     "released": "InvalidRelease PrivateFunction PrivateWorld WorldModel load",
     "worlds": "PrivateReward check_plan plan_linear relabel",
 }

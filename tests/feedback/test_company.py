@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from quietq.feedback.imitation_statistics import OwnReturns, ReturnCounts, StateMoments
 from quietq.feedback.loss import Chosen, Ends, Squared, StepRewards
-from quietq.feedback.network_gradient import NetworkGradient, number_of_weights
 from quietq.feedback.returns import ActionShares, Returns
 from quietq.feedback.row_statistics import ClippedGradient, Marginals, SecondMoments
 from quietq.feedback.spaces import Spaces
@@ -35,10 +35,6 @@ def gradient(loss, features, rank: int, along: int | None = None) -> ClippedGrad
 def moments(looked) -> NormalisedMoments:
     size = looked.features + looked.targets
     return NormalisedMoments(looked, RNG.normal(size=(size, size)))
-
-
-def network(loss, widths: tuple[int, ...]) -> NetworkGradient:
-    return NetworkGradient(loss, widths, 0.3 * RNG.normal(size=number_of_weights(widths)), 0.1)
 
 
 def around(points: np.ndarray) -> np.ndarray:
@@ -87,8 +83,8 @@ STATISTICS: dict[str, Vector] = {
     "returns": returns(),
     "returns with a model": returns(policy),
     "shares of actions": ActionShares(Cells(4, lambda states: np.floor(4 * states[:, 0])), SPACES.box, 3),
-    "network": network(RATED, (2, 16, 16, 1)),
-    "network of choices": network(PAIRS, (2, 8, 1)),
+    "moments of states": StateMoments(np.array([0.4, 0.6]), np.array([0.1, 0.3]), 4.0),
+    "counts of returns": ReturnCounts(OwnReturns((-1.0, 1.0), (-9.0, 9.0)), 0.1),
 }  # fmt: skip
 
 

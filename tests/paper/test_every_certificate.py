@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import polars as pl
 import pytest
 
 from quietq import (
@@ -24,6 +25,7 @@ from quietq import (
     LipschitzBall,
     PrivateReward,
     Product,
+    Sessions,
     SupBall,
     load,
     people,
@@ -32,6 +34,8 @@ from quietq import (
 )
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms import knots, path
+from quietq.mechanisms.clone import CloneSettings, Cloning
+from quietq.mechanisms.release import release
 from quietq.noise.entropy import Entropy
 from quietq.online import Elimination, Episodes, Linear, LocalUCB, TreeUCB
 from quietq.paper import (
@@ -80,6 +84,15 @@ def on_knots(noise: Any, ledger: Accountant | None = None) -> Certificate:
     return privatise(walk_reward, BUDGET, noise=noise, pieces=4, relation=FIFTY, account=ledger).certificate
 
 
+def cloned() -> Certificate:
+    """A clone of few queries: each of them is forged in a dozen ways."""
+    rows = {"person": range(40), "x": [0.1, 0.9] * 20, "go": [0, 1] * 20, "reward": [0.5, 1.0] * 20}
+    read: dict[str, Any] = {"state": "x", "next_state": [], "action": "go", "actions": [0, 1], "reward": "reward"}
+    sessions = Sessions.read(pl.DataFrame(rows), **read, box=(0, 1), people=40)
+    settings = CloneSettings(state_rounds=1, threshold_rounds=2, steps=2, hidden=2)
+    return release(Cloning(sessions, BUDGET, (0.0, 1.0), 0.2, settings), sessions).certificate
+
+
 def in_loop(name: str, **options: Any) -> Certificate:
     return IN_LOOP[name](relation=FIFTY, budget=BUDGET, **options).certificate(spaces_of(WALK), STEPS)
 
@@ -98,6 +111,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "observed": lambda: observe(WALK, SupBall(0.01), BUDGET, low=0.0, high=0.5, rewards=500).certificate,
     **{name: (lambda name=name: in_loop(name)) for name in IN_LOOP},
     "evaluation": lambda: evaluation().release([([0, 1, 2], [0.0, 0.0, 1.0])] * 300).certificate,
+    "clone": lambda: cloned(),
     "pure episodes": lambda: Episodes(3, Budget(0.9, 0.0), visits=2).certificate,
     "pure tree": lambda: TreeUCB(3, BUDGET, arrivals=1000).certificate,
     "pure local": lambda: LocalUCB(3, BUDGET, named=True).certificate,
@@ -171,7 +185,10 @@ def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield changed("queries", i, "norm", "radius", to=norm["radius"] * 0.99)
         yield changed("queries", i, "norm", "kind", to="mine")
         yield changed("queries", i, "norm", to=None)
-        if record["domain"] is not None and "operations" not in norm and "rounds" not in norm:
+        if "bound" in norm:  # of people's vectors; their norm has no box, and a file holds the one of its policy
+            yield changed("queries", i, "norm", "bound", to=norm["bound"] * 1.01)
+            yield changed("relation", "people", to=relation["people"] - 1)
+        elif record["domain"] is not None and "operations" not in norm and "rounds" not in norm:
             yield changed("domain", to=None)
             yield changed("domain", to=[*record["domain"], [0.0, 1.0]])
     for i, one in enumerate(record["assumptions"]):

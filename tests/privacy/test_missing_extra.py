@@ -19,6 +19,7 @@ from quietq import MissingExtra
 SOURCE = Path(quietq.__file__).parent
 ROOT = SOURCE.parents[1]
 PACKAGES = {
+    "minari": "minari",
     "accounting": "dp-accounting", "examples": "statsmodels", "ledger": "sqlalchemy psycopg",
     "people": "polars", "ray": "ray", "report": "matplotlib", "serve": "fastapi prometheus-client uvicorn",
     "sign": "cryptography", "paper": "jax equinox optax",
@@ -44,7 +45,7 @@ def command(line):
     app(line.split(), standalone_mode=False)
 """
 NOTHING_THERE = """
-block("jax", "equinox", "optax", "polars", "ray", "sqlalchemy", "fastapi", "cryptography", "dp_accounting")
+block("jax", "equinox", "optax", "polars", "ray", "sqlalchemy", "fastapi", "cryptography", "dp_accounting", "minari")
 for name in ("paper.agents", "paper.attacks", "ledger", "feedback.schema", "feedback.own_ray"):
     ask(importlib.import_module, "quietq." + name)
 present = importlib.util.find_spec
@@ -55,6 +56,7 @@ for line in command_lines:
 from quietq.cli import report
 ask(report.require)
 ask(qq.Accountant(qq.Budget(1, 1e-5)).to_event)
+ask(qq.to_minari, None, None, "nothing-v0")
 """
 SOME_THERE = """
 from pathlib import Path

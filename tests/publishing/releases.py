@@ -23,6 +23,8 @@ from quietq import (
     people,
 )
 from quietq.mechanisms import moments, privatise, rounds
+from quietq.mechanisms.clone import CloneSettings, Cloning
+from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.paper.observed import observe
 from quietq.privacy import Code
 from quietq.released.container import pack
@@ -37,7 +39,8 @@ PUBLIC = ("edges", "action_range", "normal")
 FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum")
 NETWORKS = ("mlp", "splines", "policy", "grid", "agent")
 POLICIES = ("choosing policy", "moving policy")
-AGENTS = (*NETWORKS, *POLICIES)
+CLONES = ("choosing clone", "moving clone")
+AGENTS = (*NETWORKS, *POLICIES, *CLONES)
 MODELS = ("model", "catalogue")
 KINDS = (*FUNCTIONS, *MODELS, "world", "observed", "cells", *AGENTS)
 TRAINING = {
@@ -61,6 +64,8 @@ def make(kind: str, simulate: int | None = None) -> Publishable:
         return network(kind, make("table", simulate))  # type: ignore[arg-type]
     if kind in POLICIES:
         return policy(kind, make("table", simulate))  # type: ignore[arg-type]
+    if kind in CLONES:
+        return clone(kind, simulate)
     if kind in MODELS:
         return model(kind, simulate)
     if kind == "world":
@@ -111,6 +116,21 @@ def world(simulate: int | None) -> Publishable:
         mock.patch.object(rounds, "SETTINGS", rounds.RoundSettings(rounds=2)),
     ):
         return privatise(sessions, BUDGET, simulate=simulate)
+
+
+@cache
+def clone(kind: str, simulate: int | None) -> Publishable:
+    """Of people who are all at the secret, and are imitated by a small network."""
+    acting: dict[str, Any] = {"action": "go", "actions": [0, 1]}
+    if kind == "moving clone":
+        acting = {"action": ["right", "up"], "actions": [(-1, 1), (-1, 1)]}
+    frame = pl.DataFrame({"person": range(40), "x": [SECRET] * 40, "y": [SECRET, -SECRET] * 20, "go": [0, 1] * 20})
+    frame = frame.with_columns(reward=pl.col("go") * SECRET, right=pl.col("x"), up=pl.col("y"))
+    about: dict[str, Any] = {"state": ["x", "y"], "next_state": [], "reward": "reward", "box": [(-1, 3), (-1, 1)]}
+    sessions = Sessions.read(frame, **about, **acting, people=40)
+    settings = CloneSettings(state_rounds=1, threshold_rounds=2, steps=2, hidden=3)
+    mechanism = Cloning(sessions, BUDGET, (0.0, 1.0), 0.2, settings)
+    return release(mechanism, sessions) if simulate is None else simulate_release(mechanism, sessions, simulate)
 
 
 def network(kind: str, covered: PrivateTable) -> PrivateNetwork:

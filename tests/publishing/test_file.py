@@ -53,7 +53,7 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(record) == {"format", "version", "privacy", "box", "labels", "details", "certificate"}
     assert set(record["certificate"]) == set(Certificate.__struct_fields__)
     assert set(record["details"]) <= {
-        *("kind", "levels", "form", "size", "output", "draws", "training", "activation", "clip"),
+        *("kind", "levels", "form", "size", "output", "draws", "training", "activation", "clip", "threshold"),
         *("feature_map", "low", "high"),
         *("moved", "known", "actions", "action_box", "rate", "reward", "ends", "errors"),
     }

@@ -12,9 +12,12 @@ from quietq.audit.draws import audit_mechanism, audit_reward
 from quietq.audit.finding import Finding, Movement
 from quietq.audit.frozen_release import frozen_release
 from quietq.audit.worst_rows import WorstRows, worst_rows
+from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
+from quietq.feedback.sessions import Sessions
 from quietq.feedback.synthetic import Survey, SyntheticPeople
 from quietq.mechanisms.candidates import MECHANISMS
+from quietq.mechanisms.clone import CloneSettings, Cloning
 from quietq.mechanisms.path import Path
 from quietq.mechanisms.privatise import choose
 from quietq.noise import Exponential
@@ -27,6 +30,8 @@ Audit = Callable[..., Finding]  # takes what is told how far it is, as `progress
 Check = Callable[[], Movement]
 PEOPLE = 50
 """Behind each release, unless told otherwise."""
+CLONE = "policy, clone of sessions"
+"""What tables call a policy that imitates people."""
 SURVEYS = {
     "ratings": Survey("ratings", 5, 2),
     "comparisons": Survey("comparisons", 5, 2),
@@ -63,6 +68,17 @@ def plan_releases(
     for kind, noise in models_of_all_kinds():
         search = partial(one_among_synthetic, kind, noise, people, budget)
         yield _plan_rows(model_title(kind, noise), search, runs, seed)
+    read, rows = all_but_two("sessions", people)
+    search = partial(worst_rows, read, rows, budget, mechanism=short_clone(read(rows), budget))
+    yield _plan_rows(CLONE, search, runs, seed)
+
+
+def short_clone(sessions: Feedback, budget: Budget) -> Cloning:
+    """A clone of few queries, each with as much of the budget more, so that many of them are drawn in minutes."""
+    assert isinstance(sessions, Sessions)
+    returns = (5 * sessions.low, 5 * sessions.high)
+    settings = CloneSettings(state_rounds=2, threshold_rounds=3, steps=6, hidden=4)
+    return Cloning(sessions, budget, returns, 0.2, settings)
 
 
 def _plan_rows(title: str, search: Callable[..., WorstRows], runs: int, seed: int) -> PlannedAudit:

@@ -3,6 +3,7 @@
 from quietq.cli import reward_command  # noqa: F401, I001 (in the order of the help)
 from quietq.cli import (  # noqa: F401
     sessions_commands,
+    clone_command,
     demo_command,
     planning_commands,
     publish_command,

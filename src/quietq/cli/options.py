@@ -80,6 +80,21 @@ Actions = Annotated[
     list[str] | None,
     typer.Option(metavar="FILE", help="Public list of actions: a file with one name per line, or once per action."),
 ]
+ActionColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column that says what was done; once per coordinate where actions are numbers; default action.",
+    ),
+]
+ActionBox = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LOW HIGH",
+        help="Instead of --actions, where actions lie that are numbers: once for all coordinates, or once for each; "
+        "public.",
+    ),
+]
 
 # Sessions
 

@@ -11,6 +11,8 @@ import quietq as qq
 from quietq.cli.app import answer, app, number, show_table
 from quietq.cli.ledger_command import open_account
 from quietq.cli.options import (
+    ActionBox,
+    ActionColumns,
     Actions,
     AsJson,
     Box,
@@ -69,22 +71,9 @@ def world(
         ),
     ] = None,
     box: Box = None,
-    action: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar=COLUMN,
-            help="Column that says what was done; once per coordinate where actions are numbers; default action.",
-        ),
-    ] = None,
+    action: ActionColumns = None,
     actions: Actions = None,
-    action_box: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LOW HIGH",
-            help="Instead of --actions, where actions lie that are numbers: once for all coordinates, or once for "
-            "each; public.",
-        ),
-    ] = None,
+    action_box: ActionBox = None,
     reward: RewardColumn = None,
     low: LowReward = None,
     high: HighReward = None,

@@ -52,13 +52,6 @@ class Loss(ABC):
     ) -> Float[np.ndarray, "people rank"]:
         """Each person's mean gradient over their answers, at these weights."""
 
-    @abstractmethod
-    def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
-        """How each person's mean loss changes with the model's value at each of the `points`: 0 where there is none.
-
-        For models of any kind: a person's gradient is the sum of slopes times gradients of values.
-        """
-
 
 @dataclass(frozen=True)
 class Squared(Loss):
@@ -84,9 +77,6 @@ class Squared(Loss):
         turned = np.ascontiguousarray(self._design(columns, features).T)
         turned *= predicted(turned, weights) - self._rated(columns)
         return _means(turned, starts)
-
-    def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
-        return [(values[0] - self._rated(columns)) / _counts(starts, len(values[0]))]
 
     def _design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
         """Each row's features, by its action if there are several."""
@@ -141,17 +131,6 @@ class Chosen(Loss):
         starts, designs, offered, target = self._chosen(starts, columns, features)
         utility = np.where(offered, [predicted(one, weights) for one in designs], -np.inf)
         return _means(_weighted(designs, _shares(utility) * target.any(axis=0) - target), starts)
-
-    def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
-        segments, starts, offered, target = self._said(starts, columns)
-        utility = np.stack(values)
-        if segments is not None:
-            utility = self.unit * np.add.reduceat(utility, segments, axis=1)
-        utility = np.where(offered, utility, -np.inf)
-        slopes = (_shares(utility) * target.any(axis=0) - target) / _counts(starts, utility.shape[1])
-        if segments is not None:
-            slopes = self.unit * np.repeat(slopes, np.diff(segments, append=len(values[0])), axis=1)
-        return list(slopes)
 
     def _chosen(self, starts: Starts, columns: Columns, features: Phi) -> tuple[Starts, list[np.ndarray], Any, Any]:
         """Features of each option, whether it was offered, and which was chosen: none, if that one was not offered.
@@ -220,15 +199,18 @@ class Ends(Loss):
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
         design = np.ascontiguousarray(features(self.points(columns)[0]).T)
-        slope = self.slopes(starts, columns, [predicted(design, weights)])[0]
+        slope = self._slopes(starts, columns, predicted(design, weights))
         return np.ascontiguousarray(np.add.reduceat(design * slope, starts, axis=1).T)
 
-    def slopes(self, starts: Starts, columns: Columns, values: list[np.ndarray]) -> list[Float[np.ndarray, " rows"]]:
+    def _slopes(
+        self, starts: Starts, columns: Columns, values: Float[np.ndarray, " rows"]
+    ) -> Float[np.ndarray, " rows"]:
+        """How each person's mean loss changes with the model's value at each of their rows."""
         ended = columns["end"] > 0
         rows = np.diff(starts, append=len(ended))
         ends = np.add.reduceat(ended.astype(np.int64), starts)
         share = np.where(ended, np.repeat(ends, rows), np.repeat(rows - ends, rows))
-        return [(1 / (1 + np.exp(-np.clip(values[0], -50, 50))) - ended) / (2 * share)]
+        return (1 / (1 + np.exp(-np.clip(values, -50, 50))) - ended) / (2 * share)
 
 
 def predicted(design: Float[np.ndarray, "rank rows"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
@@ -252,12 +234,6 @@ def _weighted(designs: list[np.ndarray], weights: Float[np.ndarray, "options row
 def _means(rows: Float[np.ndarray, "rank rows"], starts: Starts) -> Float[np.ndarray, "people rank"]:
     sums = np.ascontiguousarray(np.add.reduceat(rows, starts, axis=1).T)  # one person after the other
     return sums / np.diff(starts, append=rows.shape[1])[:, None]
-
-
-def _counts(starts: Starts, rows: int) -> np.ndarray:
-    """Of each answer, how many its person gave."""
-    counts = np.diff(starts, append=rows)
-    return np.repeat(counts, counts)
 
 
 def _segments(starts: Starts, numbers: np.ndarray) -> tuple[np.ndarray, Starts]:

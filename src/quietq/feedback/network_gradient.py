@@ -1,32 +1,36 @@
-"""The gradient of a small network, person by person: hidden layers of tanh in float64, by hand.
+"""The gradient of a small network that imitates people, person by person: hidden layers of tanh, in float64, by hand.
 
-A person's rows lie in blocks of their own, and every product of matrices is of one block and one layer, so all products
-have the same size whoever else is there: nobody's company changes a bit of their vector. (`COMPANY` allows for a step
-of everybody's sum all the same.)
+Theorem. A person's gradient over its own length, or 0 if their return is below a threshold, is a function of their own
+rows and of earlier noisy answers, and of length below 1: replacing one of N people moves the mean by at most 2/N
+(docs/theory.md#cloning).
+
+Of each person equally many rows are looked at, which public random numbers choose among their own, so every product of
+matrices has the same size whoever else is there: nobody's company changes a bit of their vector. (`COMPANY` allows for
+a step of everybody's sum all the same.)
 """
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from scipy.special import softmax
 
-from quietq.feedback.loss import Loss
-from quietq.feedback.row_statistics import TOLD, clipped
-from quietq.feedback.statistic import Columns, Starts, Vector
+from quietq.feedback.imitation_statistics import OwnReturns
+from quietq.feedback.spaces import Spaces, stacked
+from quietq.feedback.statistic import Columns, Starts, Tally, Vector
 
-BLOCK = 8
-"""Rows; those that a person's last block has too many count nothing."""
+SMALLEST_LENGTH = 1e-3
+"""Added to the length of a gradient before it is divided by it: who is imitated well enough counts for less."""
 
 
 def number_of_weights(widths: Sequence[int]) -> int:
-    """Of a network whose layers are so wide, inputs first and outputs last."""
+    """The number of weights of a network whose layers are so wide, inputs first and outputs last."""
     return sum((inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths))
 
 
-def layers(weights: Any, widths: Sequence[int]) -> list[Any]:
+def layers(weights: Float[np.ndarray, " weights"], widths: Sequence[int]) -> list[np.ndarray]:
     """Each layer's matrix, of shape (inputs + 1, outputs) with biases in the last row, from all numbers in a row."""
     found, begin = [], 0
     for inputs, outputs in itertools.pairwise(widths):
@@ -37,53 +41,72 @@ def layers(weights: Any, widths: Sequence[int]) -> list[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkGradient(Vector):
-    """A person's gradient of the loss, over the clip, and beside it how much of it was left by clipping."""
+class ImitationGradient(Vector):
+    """A person's gradient of how badly a network imitates them, over its own length.
 
-    loss: Loss
+    The loss is the cross-entropy of the action that was taken, where there is a list of actions, and Huber's with a
+    threshold of half the action's range where actions are numbers.
+    """
+
+    spaces: Spaces
     widths: tuple[int, ...]
     weights: Float[np.ndarray, " weights"]
+    normal: Float[np.ndarray, "2 states"]
+    """The middle and the scale of states in the unit box, by earlier answers."""
     clip: float
-    bound: float = (1 + TOLD**2 / 4) ** 0.5
+    """How many scales away from the middle a state counts at the most."""
+    places: Float[np.ndarray, " rows"]
+    """Public numbers in [0, 1): which of a person's rows are looked at, from the first to the last."""
+    own: OwnReturns | None = None
+    threshold: float = 0.0
+    """The return below which a person's vector is 0; without `own` everybody is imitated."""
+    bound: float = 1.0
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return len(self.weights) + 1
+        return len(self.weights)
 
     @property
     def rows_at_once(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return max(BLOCK, 2**21 // self.size)  # so that they fit into a cache
+        return max(1, 2**19 // self.size) * len(self.places)  # so that vectors fit into a cache
+
+    def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
+        """Adds people; of those whose vector is 0 no gradient is computed."""
+        if not (people := len(starts)):
+            return
+        counts = np.diff(starts, append=len(columns["s0"]))
+        if self.own is not None:
+            chosen = self.own.reach(self.threshold, starts, columns)
+            starts, counts = starts[chosen], counts[chosen]
+        rows = starts[:, None] + (self.places * counts[:, None]).astype(np.int64)
+        names = [name for name in columns if name == "action" or (name[0] in "sa" and name[1:].isdigit())]
+        looked_at = {name: columns[name][rows.ravel()] for name in names}
+        super().add(tally, len(self.places) * np.arange(len(starts)), looked_at)
+        tally.people += people - len(starts)
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite counts as 0
-            return clipped(self.gradients(starts, columns), self.clip)
+        """Of people who have exactly as many rows each as there are `places`."""
+        gradients = self.gradients(columns)
+        return gradients / (np.linalg.norm(gradients, axis=1, keepdims=True) + SMALLEST_LENGTH)
 
-    def gradients(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people weights"]:
-        """Each person's mean gradient over their answers."""
-        points, matrices = self.loss.points(columns), layers(self.weights, self.widths)
-        counts = np.diff(starts, append=len(points[0]))
-        blocks = -(-counts // BLOCK)
-        begins = np.cumsum(blocks) - blocks
-        row = np.arange(len(points[0]))
-        places = row + np.repeat(BLOCK * begins - starts, counts)  # of each row among all blocks' rows
-
-        def in_blocks(rows: np.ndarray) -> np.ndarray:
-            laid = np.zeros((BLOCK * int(blocks.sum()), rows.shape[1]))
-            laid[places] = rows
-            return laid.reshape(-1, BLOCK, rows.shape[1])
-
-        acted = columns["action"].astype(np.int64) if self.loss.actions > 1 else np.zeros(len(row), np.int64)
-        passed = [forward(in_blocks(2 * np.nan_to_num(one, nan=0.5) - 1), matrices) for one in points]
-        values = [outputs.reshape(-1, outputs.shape[-1])[places, acted] for _, outputs in passed]
-        total = np.zeros((len(begins), len(self.weights)))
-        for (hidden, outputs), slopes in zip(passed, self.loss.slopes(starts, columns, values), strict=True):
-            slope = np.zeros((len(row), outputs.shape[-1]))
-            slope[row, acted] = slopes
-            total += np.add.reduceat(backward(in_blocks(slope), hidden, matrices), begins, axis=0)
-        return total
+    def gradients(self, columns: Columns) -> Float[np.ndarray, "people weights"]:
+        """Each person's mean gradient over their rows."""
+        states = stacked(columns, "s", self.spaces.states)
+        inputs = np.clip((states - self.normal[0]) / self.normal[1], -self.clip, self.clip)
+        matrices = layers(self.weights, self.widths)
+        given, outputs = forward(inputs.reshape(-1, len(self.places), self.spaces.states), matrices)
+        if self.spaces.actions is None:
+            actions = 2 * stacked(columns, "a", self.spaces.numbers) - 1
+            slope = np.clip(outputs - actions.reshape(outputs.shape), -1.0, 1.0)
+        else:
+            taken: Int[np.ndarray, " rows"] = columns["action"].astype(np.int64)
+            slope = softmax(outputs, axis=-1) - np.eye(self.spaces.actions)[taken].reshape(outputs.shape)
+        return backward(slope / len(self.places), given, matrices)
 
 
-def forward(inputs: np.ndarray, matrices: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+def forward(
+    inputs: Float[np.ndarray, "people rows inputs"], matrices: list[np.ndarray]
+) -> tuple[list[np.ndarray], Float[np.ndarray, "people rows outputs"]]:
     """What each layer is given, with a column of ones, and what the last one gives."""
     given = []
     for i, matrix in enumerate(matrices):
@@ -94,8 +117,10 @@ def forward(inputs: np.ndarray, matrices: list[np.ndarray]) -> tuple[list[np.nda
     return given, inputs
 
 
-def backward(slope: np.ndarray, given: list[np.ndarray], matrices: list[np.ndarray]) -> np.ndarray:
-    """Each block's gradient of all weights, by the slopes of its outputs."""
+def backward(
+    slope: Float[np.ndarray, "people rows outputs"], given: list[np.ndarray], matrices: list[np.ndarray]
+) -> Float[np.ndarray, "people weights"]:
+    """Each person's gradient of all weights, by the slopes of their outputs."""
     found = []
     for i in reversed(range(len(matrices))):
         found.append(np.matmul(given[i].swapaxes(1, 2), slope).reshape(len(slope), -1))

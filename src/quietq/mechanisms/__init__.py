@@ -1,5 +1,6 @@
 """The acts of releasing: what people gave goes in, something private comes out, once."""
 
+from quietq.mechanisms.clone import clone as clone
 from quietq.mechanisms.path import GaussianProcessMechanism as GaussianProcessMechanism
 from quietq.mechanisms.plan import (
     ExpectedError as ExpectedError,

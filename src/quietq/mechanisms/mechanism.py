@@ -7,7 +7,7 @@ was charged, so that a mechanism cannot promise more than it noises.
 
 Theorem (mean of people). If each person's vector is a function of their rows and of earlier answers, held to length B,
 then replacing one of N people moves the mean by at most 2B/N, and by sqrt(2) B/N where no two vectors can be more than
-a right angle apart. `mean_of_people` is the query with Gaussian noise for that; see `docs/theory.md`, section 11.
+a right angle apart. `mean_of_people` is the query with Gaussian noise for that. Proof: docs/theory.md#mean-of-people.
 """
 
 import math

@@ -4,7 +4,7 @@ Theorem. On a grid of step h, take any a between 0 and 1, and 0 < c <= 1/sqrt(1 
 c (f_{i+1} - a f_i) have a length of at most that of f in the exponential kernel of beta' = -ln(a)/h, and that one is at
 most sqrt(max(beta'/beta, beta/beta')) times the one for beta, because both are sums of the same positive parts (theorem
 of `noise.kernels`), each with a weight of 1, beta or 1/beta. So it does no harm that a and c are rounded,
-if a keeps its logarithm to some 50 bits and c is rounded down. See `docs/theory.md`, section 8.
+if a keeps its logarithm to some 50 bits and c is rounded down. Proof: docs/theory.md#whitening.
 """
 
 import itertools

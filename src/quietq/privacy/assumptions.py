@@ -219,6 +219,12 @@ class Code(Enum):
     WORLD_STARTS = ("world-starts", ENFORCED, SIGNER, "Released is where episodes start, noised, and no row of it.")
     WORLD_REWARDS = ("world-rewards", ENFORCED, SIGNER, "Released is the mean reward, noised, and no row of it.")
     WORLD_ENDS = ("world-ends", ENFORCED, SIGNER, "Released is when episodes end, noised, and no row of it.")
+    POLICY_CLONED = (
+        "policy-cloned",
+        ENFORCED,
+        SIGNER,
+        "Released is where states lie and a policy that imitates people, noised, and no row of it.",
+    )
     ALL_EPISODES = (
         "all-episodes",
         ENFORCED,

@@ -4,6 +4,8 @@ Whoever loads a release should not have to install what trained it. An agent's n
 `paper.agents.networks`; a test holds the two against each other. Of a policy, numbers are stored and the names of a few
 well-known functions; nothing in a file is code.
 
+A policy that imitates people (`mechanisms.clone`) is released itself, and has a certificate of its own.
+
 Theorem (post-processing). Training looks at what was released, so a policy is covered by that certificate, if nothing
 else that is private was looked at: not by training, and not by whoever chose this policy among others. No code can see
 that, and so every certified policy states it as trusted (`TRAINED`).
@@ -23,11 +25,12 @@ from jaxtyping import Float, Int, Shaped
 from msgspec import Meta
 from scipy.special import log_softmax
 
+from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import numbers
-from quietq.privacy.norms import AnyNorm, KnotValues
+from quietq.privacy.norms import AnyNorm, KnotValues, MeanOfPeople
 from quietq.privacy.records import Count, Natural, Record, checked_by, read_record
 from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.released.private_function import PrivateFunction
@@ -339,6 +342,8 @@ def interpolate(
     return values
 
 
+CLONE = "policy/clone"
+"""What certificates call the method that releases a policy itself."""
 PolicyOutput = Literal["values", "log-probabilities", "clipped", "squashed"]
 _CHOOSES = ("values", "log-probabilities")
 _POLICY_WORDS = {
@@ -355,16 +360,18 @@ class PolicyDetails(Details, frozen=True, tag="policy"):
     activation: Activation
     output: PolicyOutput
     clip: Annotated[float, Meta(gt=0, le=LARGEST)] | None
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivatePolicy(LayeredFunction):
-    """A policy that another library trained: ask it by `predict`, as Stable-Baselines3 has it.
+    """A policy that another library trained, or that imitates people: ask it by `predict`, as Stable-Baselines3 has it.
 
     Observations are of shape (d,) or (points, d). Called, it gives the values or log-probabilities of finitely many
     actions, or the action itself where that is numbers. It acts as the model does with `deterministic=True`; of a
     policy that is probabilities of finitely many actions, `deterministic=False` draws one by them. How other policies
-    explore does not leave.
+    explore does not leave. A policy that imitates people takes an observation outside its box for the nearest one
+    inside, as the rows that it was made of were.
     """
 
     own_box: ClassVar[bool] = True
@@ -382,6 +389,8 @@ class PrivatePolicy(LayeredFunction):
     normal: Float[np.ndarray, "2 d"] | None = None
     """Mean and deviation that observations are normalised by, before they are held to `clip` in size."""
     clip: float | None = None
+    threshold: float | None = None
+    """The return that the people reached who are imitated, if some were chosen by it; released with noise."""
 
     def to_arrays(self) -> tuple[Json, Arrays]:
         details, arrays = super().to_arrays()
@@ -406,17 +415,45 @@ class PrivatePolicy(LayeredFunction):
             fits = normal.shape == (2, self.box.dimension) and (normal[1] > 0).all()
             require(fits, "each coordinate has one mean, and one deviation above 0")
         require(self.largest() <= LARGEST, "its values could get too large to compute with")
+        self.spaces()  # refuses names and ranges of actions that could not be told
+
+    def spaces(self) -> Spaces:
+        """Where observations and actions lie, and what they are called."""
+        acting = None if self.action_range is None else Box(*(tuple(end) for end in self.action_range.tolist()))
+        return Spaces(self.box, self.choices, acting, state_names=self.labels.states, action_names=self.labels.actions)
+
+    @property
+    def imitates(self) -> bool:
+        """Whether it imitates people, and is what was released itself; else it was made of a release."""
+        return self.certificate.method == CLONE
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
+        if self.imitates:
+            sides = tuple(zip(self.box.low, self.box.high, strict=True))
+            require(certificate.domain == sides, "its certificate must name its box")
+            require(
+                all(isinstance(norm, MeanOfPeople) for norm in norms), "its noise must be that of means over people"
+            )
+            return
         trusted = Code.TRAINED() in certificate.assumptions
         require(trusted, "a policy's certificate must state what it trusts training for")
 
     def in_words(self) -> list[str]:
+        if self.imitates:
+            whom = "people" if self.threshold is None else f"the people whose returns reached {self.threshold:.4g}"
+            return [f"This policy imitates {whom}: {self.spaces().in_words()}.", _POLICY_WORDS[self.output]]
         what = "world" if self.certificate.method.startswith("world/") else "reward"
         whose = (
             f"This policy was trained on a private {what}: the promise, and the box that it names, are the {what}'s."
         )
         return [whose, _POLICY_WORDS[self.output], *super().in_words()]
+
+    def __str__(self) -> str:
+        """What it is, in names that whoever declared it knows, and what is promised."""
+        if not self.imitates:
+            return repr(self)
+        lines = [*self.in_words(), str(self.certificate).splitlines()[0]]
+        return ("" if self.certificate.standing == "certified" else "NOT PRIVATE: ") + "\n".join(lines)
 
     @property
     def choices(self) -> int | None:
@@ -434,6 +471,8 @@ class PrivatePolicy(LayeredFunction):
         self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
     ) -> tuple[Shaped[np.ndarray, "..."], None]:
         """The best action, or one drawn by its probabilities, and None for the state: as Stable-Baselines3 has it."""
+        if self.imitates:
+            observation = np.clip(numbers("observation", observation), self.box.low, self.box.high)
         if deterministic:
             return super().predict(observation)
         if self.output != "log-probabilities":
