@@ -134,7 +134,7 @@ def test_several_files_and_columns(quietq, ratings, tmp_path, box, ends):
     assert code == 0
     assert "Additive" not in out
     private = load(tmp_path / "reward.qq")
-    assert (private.kind, private.box.low) == ("model", ends)
+    assert (type(private).__name__, private.box.low) == ("PrivateModel", ends)
 
 
 def test_additivity_is_said(quietq, ratings, tmp_path):
@@ -144,7 +144,7 @@ def test_additivity_is_said(quietq, ratings, tmp_path):
     code, out, _ = quietq(command(two, tmp_path / "reward.qq", **change))
     assert code == 0
     assert "Additive: it is a sum of one function of each coordinate, and cannot hold interactions" in out
-    assert load(tmp_path / "reward.qq").kind == "sum"
+    assert type(load(tmp_path / "reward.qq")).__name__ == "PrivateSum"
 
 
 def test_embeddings_by_the_start_of_their_columns(quietq, ratings, choices, tmp_path):

@@ -1,5 +1,6 @@
 """Agents leave as what was released of them, answer without JAX as they did with it, and take nothing else along."""
 
+import dataclasses
 import json
 import os
 import subprocess

@@ -39,7 +39,14 @@ def stated(relation, budget: Budget = BUDGET) -> Certificate:
             budget=budget,
             queries=(query,),
             domain=((0.0, 1.0),) if budget.is_pure else None,
-            assumptions=(Code.CHOSEN(), Code.FAIR(), Code.GRID()),
+            assumptions=(
+                Code.CHOSEN(),
+                Code.FAIR(),
+                Code.GRID(),
+                Code.NEIGHBOURS(),
+                Code.OWN_CODE(),
+                Code.NO_ACCOUNT(),
+            ),
         )
 
 
