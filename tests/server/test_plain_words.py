@@ -21,6 +21,9 @@ BUDGET = Budget(0.9, 1e-4)
 BUDGETS = (BUDGET, Budget(1e-6, 1e-9), Budget(50.0, 1e-4))
 
 
+STATED = (Code.CHOSEN(), Code.FAIR(), Code.NEIGHBOURS(), Code.OWN_CODE(), Code.NO_ACCOUNT())
+
+
 def stated(relation, budget: Budget = BUDGET) -> Certificate:
     """A certified promise for any relation: pure, Gaussian, or with noise that follows the data."""
     if isinstance(relation, Trajectories):
