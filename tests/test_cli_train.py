@@ -298,7 +298,7 @@ WRONG = [
     ("reward walk --reward none.qq", "no file"),
     ("reward walk --reward none.qq --people 5", "leave out --people"),
     ("reward thermostat --reward walk.qq", "defined on [0, 1]"),
-    ("reward navigation --people 50 --epsilon 1 --delta 0", "state a delta above 0"),
+    ("reward navigation --people 50 --epsilon 1 --delta 0", "a delta above 0"),
     (f"reward navigation {PROMISE} --noise k-norm", "one dimension only"),
     ("published navigation", "one coordinate"),
     (f"gradient walk {PROMISE} --steps 100", "nothing is learned"),
