@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.kernels import Additive, Exponential, Product
+from quietq.noise.exponential_kernels import Additive, Exponential, Product
 from quietq.privacy.errors import InvalidInput
 
 Real = Float[np.ndarray, "..."] | float

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from quietq.noise import Exponential, SeededEntropy
-from quietq.noise.kernels import between, beyond
+from quietq.noise.exponential_kernels import between, beyond
 from quietq.paper.sampler import SortedPath
 from reproduction.claims.statement import Measurements, power, says
 from reproduction.experiment import Decision, Row, decide

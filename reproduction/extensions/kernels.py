@@ -16,7 +16,7 @@ import numpy as np
 
 import quietq as qq
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.kernels import Exponential, Product, whiten
+from quietq.noise.exponential_kernels import Exponential, Product, whiten
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
 from quietq.worlds import WALK, NavigationWorld, plan, score, walk_reward
 from reproduction.claims.sampler import dense, seconds

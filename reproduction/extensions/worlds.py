@@ -9,7 +9,7 @@ import numpy as np
 
 import quietq as qq
 from quietq import paper, worlds
-from quietq.noise.kernels import Exponential
+from quietq.noise.exponential_kernels import Exponential
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.released.private_function import PrivateFunction
 from quietq.worlds import WALK, NavigationWorld, mean_return, walk_reward

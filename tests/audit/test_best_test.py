@@ -17,8 +17,8 @@ from quietq.mechanisms.privatise import choose
 from quietq.noise.ball import Ball
 from quietq.noise.box import UNIT
 from quietq.noise.entropy import SeededEntropy
+from quietq.noise.exponential_kernels import Additive, Exponential, Product
 from quietq.noise.grid_path import GridShape, draw_grid
-from quietq.noise.kernels import Additive, Exponential, Product
 from quietq.noise.laws import Gaussian, Independent, KNorm
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.observed import observed_mechanism

@@ -20,7 +20,7 @@ from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.mechanisms.privatise import choose
 from quietq.noise.box import Box
-from quietq.noise.kernels import Additive, Exponential, Product
+from quietq.noise.exponential_kernels import Additive, Exponential, Product
 from quietq.paper import (
     BandLimited,
     FiniteRankMechanism,

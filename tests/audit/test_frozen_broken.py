@@ -24,7 +24,7 @@ from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import simulate
 from quietq.noise import increments
 from quietq.noise.box import UNIT
-from quietq.noise.kernels import Exponential
+from quietq.noise.exponential_kernels import Exponential
 from quietq.paper import FiniteRankMechanism, GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
 from quietq.paper.attacks.frozen_step import frozen_sensitivity
 from quietq.paper.attacks.trajectories_attack import frozen_trajectories

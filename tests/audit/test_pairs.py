@@ -11,7 +11,7 @@ from quietq import Budget, InvalidInput, LipschitzBall, SupBall
 from quietq.audit.neighbours import MOVES, Pair, farthest_move, neighbours
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.privatise import choose
-from quietq.noise.kernels import Exponential
+from quietq.noise.exponential_kernels import Exponential
 from quietq.paper.attacks.on_trainings import PairReward
 from quietq.privacy.relations import RkhsBall
 from quietq.worlds import WALK, find_world

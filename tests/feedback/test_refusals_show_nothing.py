@@ -10,7 +10,7 @@ from people_data import OK
 from quietq import Accountant, Budget, InvalidInput
 from quietq.feedback import Ratings
 from quietq.mechanisms import GaussianProcessMechanism, privatise
-from quietq.noise.kernels import Additive, Exponential
+from quietq.noise.exponential_kernels import Additive, Exponential
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.privacy import people as people_relation
 from quietq.privacy.errors import QuietqError

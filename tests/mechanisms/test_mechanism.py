@@ -59,7 +59,7 @@ def test_a_real_release_has_the_same_law():
     mechanism = GaussianProcessMechanism(kernel, 0.1, BUDGET, levels=15)
     points = grid_points(mechanism.box, 15)
     noise = (mechanism.apply(walk_reward)(points) - walk_reward(points)) / mechanism.sigma
-    from quietq.noise.kernels import whiten
+    from quietq.noise.exponential_kernels import whiten
 
     # rounding adds a step of sigma 2^-20 to increments of size sigma sqrt(2 beta h): invisible
     assert kstest(whiten(4.0, points, noise), "norm").pvalue > 1e-9

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import kstest
 
-from quietq.noise.kernels import Exponential, Kernel, whiten
+from quietq.noise.exponential_kernels import Exponential, Kernel, whiten
 
 TAIL = 1e-6
 

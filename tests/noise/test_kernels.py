@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from quietq import InvalidInput, RkhsBall
 from quietq.noise import Additive, Exponential, Product
-from quietq.noise.kernels import between, beyond
+from quietq.noise.exponential_kernels import between, beyond
 from quietq.paper import BandLimited, FeatureKernel
 from reproduction.hilbert import Differentiable, inner, norm_of, piecewise_linear, section
 

@@ -7,7 +7,7 @@ import pytest
 from laws import TAIL, largest_covariance_error, p_value, sample
 
 from quietq.noise import Additive, Exponential, GridPath, Product, SeededEntropy
-from quietq.noise.kernels import whiten
+from quietq.noise.exponential_kernels import whiten
 from quietq.paper import BandLimited, FeatureKernel
 from quietq.paper.sampler import SortedPath
 from reproduction.feature_path import FeaturePath

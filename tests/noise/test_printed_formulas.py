@@ -7,7 +7,7 @@ import pytest
 from laws import TAIL, p_value, sample
 
 from quietq.noise import Exponential, SeededEntropy
-from quietq.noise.kernels import between
+from quietq.noise.exponential_kernels import between
 from quietq.paper.sampler import SortedPath
 
 POINTS = np.array([0.0, 0.1, 0.3, 0.35, 0.7, 1.0])

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
-from quietq.noise.kernels import Additive, Exponential
+from quietq.noise.exponential_kernels import Additive, Exponential
 from quietq.paper import FeatureKernel
 from quietq.paper.agents import protect
 from quietq.paper.agents.in_loop_method import UnitSteps, whole_noise

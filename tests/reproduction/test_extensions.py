@@ -9,7 +9,7 @@ import pytest
 
 import quietq as qq
 from quietq import paper
-from quietq.noise.kernels import Product
+from quietq.noise.exponential_kernels import Product
 from reproduction.engine import carry_out
 from reproduction.experiment import tables_of
 from reproduction.extensions import EXTENSIONS, kernels, learners, rows as row, worlds

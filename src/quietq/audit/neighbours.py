@@ -24,7 +24,7 @@ from jaxtyping import Float
 from quietq.feedback.own_function import Function, Input, OwnFunction
 from quietq.mechanisms.mechanism import Mechanism, Query
 from quietq.noise import Box, Exponential
-from quietq.noise.kernels import Kernel
+from quietq.noise.exponential_kernels import Kernel
 from quietq.privacy import InvalidInput, LipschitzBall, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import one_of
 from quietq.privacy.norms import MOST_PIECES, vertices

@@ -12,8 +12,8 @@ from quietq.feedback.loss import Squared
 from quietq.feedback.row_statistics import Marginals
 from quietq.feedback.states import Items, States, columns_of, from_lists, is_list, named
 from quietq.noise.box import Box, Domain
+from quietq.noise.exponential_kernels import Additive, Exponential
 from quietq.noise.feature_maps import FeatureMap, Splines
-from quietq.noise.kernels import Additive, Exponential
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import real
 from quietq.privacy.errors import InvalidInput

@@ -24,8 +24,8 @@ from quietq.feedback.own_function import HoldsFunctions, Input, OwnFunction
 from quietq.mechanisms.mechanism import SLACK, AnyFeedback, Mechanism, Query
 from quietq.mechanisms.release import release, simulate
 from quietq.noise.box import Domain, box_for
+from quietq.noise.exponential_kernels import Exponential, Kernel, kernel_of
 from quietq.noise.grid_path import GridShape, check_grid, grid_axes
-from quietq.noise.kernels import Exponential, Kernel, kernel_of
 from quietq.noise.laws import Gaussian, Shape
 from quietq.noise.own_values import check_outputs, on_grid, shows_nothing
 from quietq.noise.rounding import (
@@ -145,7 +145,7 @@ def best_kernel(relation: Relation, level: bool = True) -> Kernel:
         return Exponential(best)  # levels of several functions decide between actions
 
     def noise(beta: float) -> float:
-        """Its variance about the mean: the squared radius of the ball (`noise.kernels`), times that of a path."""
+        """Its variance about the mean: the squared radius of the ball, times that of a path."""
         return (relation.radius**2 * (1 + beta / 2) + relation.lipschitz**2 / (2 * beta)) * about_mean(beta)
 
     return Exponential(min((best * 2 ** (-step / 16) for step in range(33)), key=noise))

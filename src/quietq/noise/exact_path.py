@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from quietq.noise.exact_gaussian import ROOM, Chance, Normals, draw_normals, round_exactly
-from quietq.noise.kernels import Exponential
+from quietq.noise.exponential_kernels import Exponential
 from quietq.noise.rounding import rounding_step
 
 Known = tuple[float, float]

@@ -3,7 +3,7 @@
 Theorem. On a grid of step h, take any a between 0 and 1, and 0 < c <= 1/sqrt(1 - a^2). The rows f_0 and
 c (f_{i+1} - a f_i) have a length of at most that of f in the exponential kernel of beta' = -ln(a)/h, and that one is at
 most sqrt(max(beta'/beta, beta/beta')) times the one for beta, because both are sums of the same positive parts (theorem
-of `noise.kernels`), each with a weight of 1, beta or 1/beta. So it does no harm that a and c are rounded,
+of `noise.exponential_kernels`), each with a weight of 1, beta or 1/beta. So it does no harm that a and c are rounded,
 if a keeps its logarithm to some 50 bits and c is rounded down. Proof: docs/theory.md#whitening.
 """
 
@@ -21,7 +21,7 @@ from jaxtyping import Float
 from quietq.noise.box import UNIT, Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.exact_gaussian import ROUNDINGS, TINY, Whitened, in_steps
-from quietq.noise.kernels import Additive, Exponential, Kernel, Product, whiten
+from quietq.noise.exponential_kernels import Additive, Exponential, Kernel, Product, whiten
 from quietq.privacy.checks import count, instance, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.kernel_norms import AnyKernelNorm

@@ -26,7 +26,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.kernels import Kernel
+from quietq.noise.exponential_kernels import Kernel
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput

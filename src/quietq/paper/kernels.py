@@ -25,7 +25,7 @@ from quietq.feedback.own_function import HoldsFunctions, OwnFunction
 from quietq.mechanisms.mechanism import AnyFeedback
 from quietq.mechanisms.path import GaussianProcessMechanism, InKernel
 from quietq.noise.box import Box
-from quietq.noise.kernels import Kernel
+from quietq.noise.exponential_kernels import Kernel
 from quietq.noise.laws import Independent
 from quietq.noise.own_values import check_exact, check_outputs, values_at
 from quietq.noise.rounding import check_values

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from quietq.noise.box import Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.exact_path import Known, SortedPoints
-from quietq.noise.kernels import Exponential, between, beyond
+from quietq.noise.exponential_kernels import Exponential, between, beyond
 from quietq.privacy.checks import instance, positive, same_process
 
 

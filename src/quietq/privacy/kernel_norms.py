@@ -1,7 +1,7 @@
 """What a norm is, and the norms of kernels, which the noise of a Gaussian process path hides differences in.
 
 A kernel's record is all that a relation or a certificate has to know of it. How its paths are drawn is in
-`quietq.noise.kernels` and, for kernels of finitely many features, in `quietq.paper.kernels`.
+`quietq.noise.exponential_kernels` and, for kernels of finitely many features, in `quietq.paper.kernels`.
 
 See docs/theory.md#gaussian-process and docs/theory.md#exponential-kernel.
 """
