@@ -10,8 +10,9 @@ import pytest
 from quietq import Budget, Sessions, privatise
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.worst_rows import worst_rows
-from quietq.feedback.transition_statistics import NormalisedMoments, square, triangle
+from quietq.feedback.transition_statistics import NormalisedMoments, triangle
 from quietq.mechanisms import moments, rounds
+from quietq.mechanisms.iterated_whitening import square
 from quietq.mechanisms.mechanism import Mechanism, mean_of_people
 from quietq.mechanisms.moments import Moments
 from quietq.released.world_model import WorldModel

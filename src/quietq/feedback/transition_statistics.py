@@ -147,12 +147,3 @@ def triangle(matrices: Float[np.ndarray, "*some n n"]) -> Float[np.ndarray, "*so
     row, column = np.triu_indices(matrices.shape[-1])
     # One vector after the other in memory, so that each one's length is summed alike in any company.
     return np.ascontiguousarray(matrices[..., row, column] * np.where(row == column, 1.0, ROOT))
-
-
-def square(vector: Float[np.ndarray, " size"]) -> Float[np.ndarray, "n n"]:
-    """The way back: a symmetric matrix."""
-    numbers = int((2 * len(vector)) ** 0.5)
-    row, column = np.triu_indices(numbers)
-    matrix = np.zeros((numbers, numbers))
-    matrix[row, column] = matrix[column, row] = vector / np.where(row == column, 1.0, ROOT)
-    return matrix

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import chdtri
 
-from quietq.feedback.transition_statistics import square
+from quietq.feedback.transition_statistics import ROOT
 from quietq.released.private_world import Fit
 
 
@@ -185,3 +185,12 @@ def normal_scatter(dimension: int) -> float:
 def _floored(matrix: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.maximum(values, least), vectors
+
+
+def square(vector: Float[np.ndarray, " size"]) -> Float[np.ndarray, "n n"]:
+    """The symmetric matrix whose upper triangle `feedback.transition_statistics.triangle` made this vector of."""
+    numbers = int((2 * len(vector)) ** 0.5)
+    row, column = np.triu_indices(numbers)
+    matrix = np.zeros((numbers, numbers))
+    matrix[row, column] = matrix[column, row] = vector / np.where(row == column, 1.0, ROOT)
+    return matrix

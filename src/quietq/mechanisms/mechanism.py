@@ -13,6 +13,7 @@ a right angle apart. `mean_of_people` is the query with Gaussian noise for that.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,10 +98,15 @@ class Mechanism(ABC):
 
 
 def mean_of_people(statistic: Vector, people: int, mu: float) -> Query:
-    """The query that costs `mu`: the mean of the statistic over so many people, each held to its bound."""
-    company = COMPANY * math.sqrt(statistic.size) * statistic.bound
+    """The query that costs `mu`: the mean of the statistic over so many people, each clipped to its bound."""
     assert issubclass(statistic.norm, MeanOfPeople)
-    norm = statistic.norm(statistic.bound)
-    sensitivity = norm.diameter * statistic.bound / people * SLACK + company
-    law = Gaussian(sensitivity / mu, Independent(norm))
+    sensitivity, law = _noise_of_mean(statistic.norm, statistic.bound, statistic.size, people, mu)
     return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)
+
+
+@lru_cache(maxsize=16)
+def _noise_of_mean(kind: type[MeanOfPeople], bound: float, size: int, people: int, mu: float) -> tuple[float, Gaussian]:
+    """The sensitivity of a mean of vectors, by the theorem above, and its noise: the same in all rounds of a fit."""
+    norm = kind(bound)
+    sensitivity = norm.diameter * bound / people * SLACK + COMPANY * math.sqrt(size) * bound
+    return sensitivity, Gaussian(sensitivity / mu, Independent(norm))

@@ -181,6 +181,8 @@ class Transcript:
             for name, number in (("sensitivity", query.sensitivity), ("size", query.law.size)):
                 if type(number) not in _PLAIN:  # a subclass could be one number here and another in the draw
                     raise InvalidInput(f"A query's {name} must be a plain number, not a {type(number).__name__}.")
+            if not query.in_parts:
+                query.law.check_size(self._largest)
             asked = query.law.cost(query.sensitivity)
             total = asked if self._total is None else Cost.of_all([self._total, asked])
             if total is None or not total.at_most(self.cost) or len(self.queries) == MOST_QUERIES:
@@ -188,8 +190,6 @@ class Transcript:
                     f"A query of {asked} was asked for, and with the {len(self.queries)} before it that is more than "
                     f"the {self.cost} that is charged: it needs more noise, or fewer queries; nothing was released."
                 )
-            if not query.in_parts:
-                query.law.check_size(self._largest)
             self._total = total
             self._asked = query
             self.queries.append(query)
@@ -239,21 +239,25 @@ class Transcript:
         expected_error: float | None = None,
     ) -> Certificate:
         """Returns the public part: what the queries so far promise; refused if one's noise is too small for it."""
-        queries = tuple(
-            AnsweredQuery(query.law.norm, query.law.family, query.sensitivity, query.law.size) for query in self.queries
-        )
+        # A law that many queries share is asked once what it is.
+        laws = {id(query.law): query.law for query in self.queries}
+        noise = {key: (law.norm, law.family, law.size) for key, law in laws.items()}
+        queries = []
+        for query in self.queries:
+            norm, family, size = noise[id(query.law)]
+            queries.append(AnsweredQuery(norm, family, query.sensitivity, size))
         if self._simulated is not None:
             return Certificate(
                 method=method,
                 standing="none",
-                queries=queries,
+                queries=tuple(queries),
                 reproducible=True,
                 remarks=(f"Simulates {self.budget}; drawn from a seed, so it protects nobody.",),
                 expected_error=expected_error,
             )
         pure = self.cost.mu is None and self.cost.delta == 0
         # Of each kind the finest noise: steps are powers of two, so what it says of rounding holds for the others.
-        finest = {type(query.law): query.law for query in sorted(self.queries, key=lambda one: -one.law.size)}
+        finest = {type(laws[key]): laws[key] for key in sorted(noise, key=lambda key: -noise[key][2])}
         drawn = [one for law in finest.values() for one in law.assumptions(self._largest, self._error)]
         counted = not _COUNTS_PARTS.isdisjoint(one.code for one in assumptions)
         if not all(_is_own_law(query.law) and (counted or not query.in_parts) for query in self.queries):
@@ -267,7 +271,7 @@ class Transcript:
                 standing="certified",
                 relation=self.relation,  # pyright: ignore[reportArgumentType]
                 budget=Budget(self.budget.epsilon, 0.0 if pure else self.budget.delta),
-                queries=queries,
+                queries=tuple(queries),
                 domain=box,
                 expected_error=expected_error,
                 assumptions=tuple(stated),
