@@ -1,6 +1,7 @@
 """A private check of a plan: what it says, what it costs, and that each person counts for themselves."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,8 +21,8 @@ from quietq import (
 from quietq.feedback.statistic import Columns, Starts
 from quietq.feedback.trajectories import Cells
 from quietq.feedback.transition_statistics import EndRates
-from quietq.mechanisms.moments import LogOdds
-from quietq.mechanisms.policy_values import LearnedBehaviour
+from quietq.mechanisms.moments import log_odds
+from quietq.mechanisms.policy_values import learned_probabilities
 from quietq.worlds.plan_check import OwnWorlds, Played
 from quietq.worlds.planning import LinearPolicy
 
@@ -135,7 +136,7 @@ def test_company_changes_no_bit(which, world, plan):
         world = privatise(read(rows_of(50, numbers=True), 50, numbers=True), BUDGET, world=KNOWN, simulate=1)
         plan = plan_linear(world, steps=STEPS, iterations=1, candidates=16)
     if which == "end rates":
-        statistic = EndRates(LogOdds(world.ends, world.rate), 2, 0.1)  # type: ignore[arg-type]
+        statistic = EndRates(partial(log_odds, world.ends, world.rate), 2, 0.1)  # type: ignore[arg-type]
     else:
         statistic = _Returns(Played(world, plan, STEPS), 0.0)
     together = statistic.of_people(starts, columns)
@@ -192,7 +193,7 @@ def test_functions_that_fail_say_nothing_of_people(people):
 
 
 def test_probabilities_of_many_actions_are_not_below_0():
-    table = LearnedBehaviour.of(np.full(300, 1e-3), Cells.states(1), 300).table
+    table = learned_probabilities(np.full(300, 1e-3), Cells.states(1).count, 300)
     assert (table > 0).all()
     assert table.sum(axis=1) == pytest.approx(1)
 

@@ -186,12 +186,11 @@ class Basis:
         return (table[:, 0] if self.actions == 1 else table), offset
 
 
-@dataclass(frozen=True, eq=False)
-class StretchedFeatures:
-    """The features of a basis in the box as it was stretched: a value that can be sent to other processes."""
-
-    basis: Basis
-    knots: Float[np.ndarray, "d knots"]
-
-    def __call__(self, points: Float[np.ndarray, "rows d"], action: np.ndarray | None = None) -> np.ndarray:
-        return self.basis.features(stretch(points, self.knots), action)
+def features_of_stretched(
+    basis: Basis,
+    knots: Float[np.ndarray, "d knots"],
+    points: Float[np.ndarray, "rows d"],
+    action: np.ndarray | None = None,
+) -> np.ndarray:
+    """The features of rows, after the box was stretched by the knots."""
+    return basis.features(stretch(points, knots), action)

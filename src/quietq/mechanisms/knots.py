@@ -20,7 +20,7 @@ from quietq.feedback.own_function import HoldsFunctions
 from quietq.mechanisms.mechanism import SLACK, AnyFeedback, Mechanism, Query
 from quietq.noise.box import box_for
 from quietq.noise.increments import IncrementBody, KnotShape, least_shape, products_about_mean, to_curve
-from quietq.noise.laws import Gaussian, KNorm, KnownLaw
+from quietq.noise.laws import Gaussian, KNorm, RoundedLaw
 from quietq.noise.own_values import on_knots
 from quietq.noise.rounding import check_size, largest_and_error, widen_ball
 from quietq.privacy import Budget, Certificate, InvalidInput, LipschitzBall
@@ -74,11 +74,11 @@ class OnKnots(Mechanism):
         """About its size, before values that are not exact widen the ball."""
 
     @abstractmethod
-    def make_law(self) -> KnownLaw:
+    def make_law(self) -> RoundedLaw:
         """The noise that hides the ball, `wider` by the errors of values."""
 
     @cached_property
-    def law(self) -> KnownLaw:
+    def law(self) -> RoundedLaw:
         return self.make_law()
 
     @property
@@ -112,7 +112,7 @@ class Increments(OnKnots):
     def typical_noise(self) -> float:
         return IncrementBody(self.ball, self.pieces).typical_noise(self.budget.epsilon)
 
-    def make_law(self) -> KnownLaw:
+    def make_law(self) -> RoundedLaw:
         return KNorm(IncrementBody(self.wider, self.pieces), self.budget.epsilon)
 
 
@@ -125,7 +125,7 @@ class ShapedKnots(OnKnots):
         """A difference from one end of the ball to the other alone needs that much."""
         return min(self.ball.lipschitz / self.pieces, 2 * self.ball.radius) / self.budget.mu
 
-    def make_law(self) -> KnownLaw:
+    def make_law(self) -> RoundedLaw:
         root = np.linalg.cholesky(least_shape(self.wider, self.pieces)) / self.budget.mu
         sigma = math.sqrt(float(np.sum(root**2)) / len(root))
         return Gaussian(sigma, KnotShape(root / sigma))

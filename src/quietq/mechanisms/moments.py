@@ -14,7 +14,7 @@ and so is biased where these are skewed. What is declared as known (`WorldModel`
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -207,7 +207,7 @@ class Moments(Mechanism):
         mu = self._mu["end"] * math.sqrt(SETTINGS.rate_share / SETTINGS.rate_rounds)
         for _ in range(SETTINGS.rate_rounds):
             # Rates of ends, by the model so far and as they were, each person's clipped to the bound.
-            statistic = EndRates(LogOdds(ends, rate), self.spaces.states, bound)
+            statistic = EndRates(partial(log_odds, ends, rate), self.spaces.states, bound)
             query = mean_of_people(statistic, self.people, mu)
             noise = bound * query.law.sigma
             expected, found = np.maximum(bound * (yield query), noise)
@@ -254,16 +254,9 @@ class Moments(Mechanism):
         return math.sqrt(2) / (self.people * self._mu["dynamics"])
 
 
-@dataclass(frozen=True, eq=False)
-class LogOdds:
-    """Log-odds of an end: a value that can be sent to other processes."""
-
-    ends: PrivateModel
-    rate: float
-
-    def __call__(self, points: np.ndarray) -> np.ndarray:
-        ends = self.ends
-        return ends.read(points, ends.offset, ends.weights, ends.knots) + self.rate
+def log_odds(ends: PrivateModel, rate: float, points: np.ndarray) -> np.ndarray:
+    """The log-odds of an end in states, by a model of balanced ends and what is added to it."""
+    return ends.read(points, ends.offset, ends.weights, ends.knots) + rate
 
 
 def _fraction_kept(rewards: Rounds, reward: Fitted) -> float:

@@ -11,7 +11,8 @@ cuts off is not in them, and neither is the error of probabilities that had to b
 import math
 import warnings
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -132,7 +133,8 @@ class PolicyValues(Mechanism):
         if self._cells is not None:
             shares = ActionShares(self._cells, self.box, statistic.actions)
             answer = yield mean_of_people(shares, self.people, mu * math.sqrt(LEARNING_SHARE))
-            statistic = replace(statistic, behaviour=LearnedBehaviour.of(answer, self._cells, statistic.actions))
+            table = learned_probabilities(answer, self._cells.count, statistic.actions)
+            statistic = replace(statistic, behaviour=partial(_by_cell, self._cells, table))
             mu *= math.sqrt(1 - LEARNING_SHARE)
         # The mean returns and squares, by the theorem above: squares cost nothing.
         policies = len(self.names)
@@ -191,24 +193,21 @@ def intervals(
     return mean, of_mean + sampling
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedBehaviour:
-    """Released probabilities of actions, one row for each public cell; all alike where there is no cell."""
+def learned_probabilities(
+    answer: Float[np.ndarray, " size"], cells: int, actions: int
+) -> Float[np.ndarray, "cells_and_none actions"]:
+    """Probabilities of actions from released shares, one row for each public cell; all alike where there is no cell."""
+    shares = np.maximum(answer.reshape(cells, actions), 0.0)
+    table = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    # No person's step counts more than a hundred times, or twice as often as there are actions, if that is more.
+    least = min(0.01, 0.5 / actions)
+    table = least + (1 - least * actions) * np.where(shares.any(axis=1, keepdims=True), table, 1 / actions)
+    return np.vstack([table, np.full((1, actions), 1 / actions)])
 
-    cells: Cells
-    table: Float[np.ndarray, "cells_and_none actions"]
 
-    @classmethod
-    def of(cls, answer: Float[np.ndarray, " size"], cells: Cells, actions: int) -> "LearnedBehaviour":
-        shares = np.maximum(answer.reshape(cells.count, actions), 0.0)
-        table = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-        # No person's step counts more than a hundred times, or twice as often as there are actions, if that is more.
-        least = min(0.01, 0.5 / actions)
-        table = least + (1 - least * actions) * np.where(shares.any(axis=1, keepdims=True), table, 1 / actions)
-        return cls(cells, np.vstack([table, np.full((1, actions), 1 / actions)]))
-
-    def __call__(self, states: np.ndarray) -> np.ndarray:
-        return self.table[self.cells.index(states)]
+def _by_cell(cells: Cells, table: Float[np.ndarray, "cells_and_none actions"], states: np.ndarray) -> np.ndarray:
+    """The policy that has one row of probabilities for each public cell."""
+    return table[cells.index(states)]
 
 
 # Policies as they are given, as functions from states to probabilities; what is none is refused at public points.
@@ -219,14 +218,14 @@ def policy_of(what: str, given: AnyPolicy, box: Box, actions: tuple[str, ...]) -
     if isinstance(given, str):
         if given not in actions:
             raise InvalidInput(f"{what} must name one of the actions {list(actions)}, not {given!r}.")
-        return Always(actions.index(given), len(actions))
+        return partial(_always, actions.index(given), len(actions))
     if isinstance(given, Publishable):
         if given.choices != len(actions):
             raise InvalidInput(f"{what} must be an agent that chooses among {len(actions)} actions.")
         same = given.box.dimension == box.dimension
         if not same or (np.less(box.low, given.box.low) | np.greater(box.high, given.box.high)).any():
             raise InvalidInput(f"{what} is an agent for states in {given.box}, and these sessions' lie in {box}.")
-        return Greedy(given, len(actions))
+        return partial(_greedy, given, len(actions))
     found = values_at_points(what, given, box, len(actions))
     if (found < -1e-9).any() or np.abs(found.sum(axis=1) - 1).max() > 1e-6:
         raise InvalidInput(f"{what} must give probabilities of {len(actions)} actions, which add up to 1.")
@@ -262,27 +261,15 @@ def _at(what: str, function: Policy, states: np.ndarray, actions: int) -> np.nda
     return found
 
 
-@dataclass(frozen=True)
-class Always:
-    """The same action everywhere."""
-
-    action: int
-    actions: int
-
-    def __call__(self, states: np.ndarray) -> np.ndarray:
-        return np.tile(np.eye(self.actions)[self.action], (len(states), 1))
+def _always(action: int, actions: int, states: np.ndarray) -> np.ndarray:
+    """The policy that takes the same action everywhere."""
+    return np.tile(np.eye(actions)[action], (len(states), 1))
 
 
-@dataclass(frozen=True, eq=False)
-class Greedy:
-    """A published agent, which takes its best action."""
-
-    agent: Publishable
-    actions: int
-
-    def __call__(self, states: np.ndarray) -> np.ndarray:
-        values = self.agent(states[:, 0] if self.agent.box.dimension == 1 else states)
-        return np.eye(self.actions)[np.asarray(values).reshape(len(states), -1).argmax(axis=1)]
+def _greedy(agent: Publishable, actions: int, states: np.ndarray) -> np.ndarray:
+    """The policy of a published agent, which takes its best action."""
+    values = agent(states[:, 0] if agent.box.dimension == 1 else states)
+    return np.eye(actions)[np.asarray(values).reshape(len(states), -1).argmax(axis=1)]
 
 
 # Sessions and policies in, released values out.

@@ -18,6 +18,7 @@ as leave the least expected error for so many people and this budget.
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from jaxtyping import Float
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.loss import Loss
 from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments
-from quietq.mechanisms.basis import Basis, StretchedFeatures
+from quietq.mechanisms.basis import Basis, features_of_stretched
 from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.mechanisms.state_law import StateLaw
 from quietq.noise.box import Box
@@ -154,7 +155,7 @@ class Rounds(Mechanism):
     def run(self) -> Generator[Query, np.ndarray, Fitted]:
         # Where states lie: directions that are orthonormal there, in a box that is stretched until they are uniform.
         basis, knots = yield from self._ask_where_states_lie()
-        features = StretchedFeatures(basis, knots)
+        features = partial(features_of_stretched, basis, knots)
         people, curvature = self.people, self.loss.curvature
         widest = self._affordable_bound(basis)
         bound = max(0.5 * math.sqrt(basis.size * self._variance_of_people), widest)

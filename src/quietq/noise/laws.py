@@ -43,18 +43,6 @@ class RoundedLaw(Law):
     def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
         return exact_rounding(self.sigma, largest, error)
 
-
-class KnownLaw(RoundedLaw):
-    """Noise whose density is known, so that an audit can compute what two neighbours can be told apart by."""
-
-    @abstractmethod
-    def distance(self, difference: np.ndarray) -> float:
-        """Returns how far apart two vectors of numbers are, by their difference, in the norm that this noise hides."""
-
-    @abstractmethod
-    def log_density(self, noise: np.ndarray) -> float:
-        """Returns the logarithm of the density of one draw, up to a constant."""
-
     @abstractmethod
     def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:
         """Returns numbers + noise that was drawn in real numbers, rounded to the public step."""
@@ -115,7 +103,7 @@ class Independent:
 
 
 @dataclass(frozen=True)
-class Gaussian(KnownLaw):
+class Gaussian(RoundedLaw):
     """Gaussian noise: sigma times noise of a shape. What protects is drawn in real numbers."""
 
     family = "gaussian"
@@ -185,7 +173,7 @@ class Body(Protocol):
 
 
 @dataclass(frozen=True)
-class KNorm(KnownLaw):
+class KNorm(RoundedLaw):
     """Pure noise of density exp(-rate |z|) in the gauge of a body. What protects is drawn in real numbers."""
 
     family = "pure"

@@ -29,7 +29,7 @@ from jaxtyping import Float
 
 from quietq.noise.ball import Ball
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.noise.laws import Gaussian, Independent, KNorm, KnownLaw
+from quietq.noise.laws import Gaussian, Independent, KNorm, RoundedLaw
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Arrivals, Assumption, Budget, Code, Cost, weak_promise
 from quietq.privacy.account import Account
@@ -177,7 +177,7 @@ class PrivateBandit(Checked, ABC):
         return sensitivity(self.norm, self.relation)
 
     @cached_property
-    def law(self) -> KnownLaw:
+    def law(self) -> RoundedLaw:
         """Of the noise on each number."""
         if self.is_pure:  # not a last place too little
             return KNorm(Ball(1, self.norm), math.nextafter(self.budget.epsilon / self.sensitivity, 0.0))

@@ -28,7 +28,7 @@ from jaxtyping import Float, Int
 
 from quietq.noise.ball import Ball
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
-from quietq.noise.laws import KNorm, KnownLaw
+from quietq.noise.laws import KNorm, RoundedLaw
 from quietq.online.policy import UNITS, PrivateBandit, are_counts
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import positive
@@ -186,7 +186,7 @@ class LocalUCB(PrivateBandit):
         return Flips()
 
     @cached_property
-    def law(self) -> KnownLaw:
+    def law(self) -> RoundedLaw:
         return FlippedAnswers(Ball(1, self.norm), math.nextafter(self.budget.epsilon / self.sensitivity, 0.0))
 
     def _error_after(self, arrivals: int) -> float:

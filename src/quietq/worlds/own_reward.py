@@ -171,6 +171,9 @@ class OnlinePaths(RoundedLaw):
     def cost(self, sensitivity: float) -> Cost:
         return Cost.gaussian(sensitivity / self._sigma)
 
+    def add_exactly(self, numbers: np.ndarray) -> np.ndarray:
+        raise InvalidInput("A path that comes point by point has to know where its numbers lie.")
+
     def add(self, numbers: np.ndarray, simulated: Entropy | None = None, given: Any = None) -> np.ndarray:
         """Returns one number with the noise of its place on a path, which is the state in [0, 1] and which path."""
         unit, path = given
