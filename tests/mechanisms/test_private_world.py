@@ -23,6 +23,7 @@ from quietq import (
     publish,
 )
 from quietq.mechanisms.moments import SETTINGS
+from quietq.noise import Box
 from quietq.worlds.planning import plan_linear
 from quietq.worlds.private_env import PrivateWorldEnv, Simulator
 
@@ -169,14 +170,51 @@ def test_episodes_are_cut_off_in_time(pushed):
         env.step(np.zeros(1, np.float32))
 
 
-def test_leaving_never_pays(pushed):
-    """Where people's steps say nothing, the least reward is earned for all steps that are left."""
-    worse = replace(pushed, spaces=replace(pushed.spaces, low=-3.0))
-    env = PrivateWorldEnv(worse, steps=100, halt=1e-9)
-    env.reset(seed=0)
-    _, reward, ended, cut, info = env.step(np.zeros(1, np.float32))
-    assert (ended, cut, info) == (True, False, {"halt": True})
-    assert reward == pytest.approx(-3.0 * 99, abs=1.0)
+def test_leaving_does_not_pay(pushed):
+    """Where people's steps say nothing, every step that is left costs what a poor step of people's does, or so much."""
+    costly = replace(pushed, model=replace(pushed.model, reward=lambda states, actions, after: -2 - after[..., 0] ** 2))
+    for penalty, least, most in ((None, 2.0, 3.0), (0.5, 0.5, 0.5), (0.0, 0.0, 0.0)):
+        env = PrivateWorldEnv(costly, steps=100, halt=1e-9, penalty=penalty)
+        env.reset(seed=0)
+        _, reward, ended, cut, info = env.step(np.zeros(1, np.float32))
+        assert (ended, cut, info) == (True, False, {"halt": True})
+        assert 99 * least - 1e-9 <= -reward - 2 <= 99 * most + 3
+        assert env.halted_share == 1.0
+    assert Simulator(pushed).halt_penalty == 0.0  # its rewards are above 0
+    with pytest.raises(InvalidInput, match="penalty"):
+        pushed.env(penalty=-1.0)
+
+
+def test_a_large_loss_that_is_rare_does_not_make_halts_dear(pushed):
+    """Declared rewards may be as low as -100; what a halt costs follows from rewards where people's states lie."""
+    rare = replace(
+        pushed,
+        spaces=replace(pushed.spaces, low=-100.0),
+        model=replace(pushed.model, reward=lambda states, actions, after: np.where(after[..., 0] > 1.5, -100.0, -0.1)),
+    )
+    assert Simulator(rare).halt_penalty == pytest.approx(0.1)
+
+
+def test_environments_tell_the_share_of_halted_episodes(pushed):
+    for env in (pushed.env(copies=20, steps=5, halt=0.5), pushed.env(copies=20, steps=5, halt=None)):
+        env.reset(seed=0)
+        assert env.halted_share == 0.0
+        over = halted = 0
+        for _ in range(12):
+            _, _, ended, cut, info = env.step(env.action_space.sample())
+            over, halted = over + (ended | cut).sum(), halted + (info["halt"] & (ended | cut)).sum()
+        assert env.halted_share == pytest.approx(halted / over)
+        assert (env.halted_share > 0.1) == (env.one.simulator.halt is not None)
+
+
+def test_doing_nothing_is_a_plan_where_all_else_costs(pushed):
+    """Of actions from 0 to 3 it is 0 and not the middle of the box."""
+    for low, high in ((-1.0, 1.0), (0.0, 3.0)):
+        spaces = replace(pushed.spaces, action_box=Box.of([(low, high)]))
+        costly = replace(pushed.model, reward=lambda states, actions, after: -10 * np.abs(actions[..., 0]), end=None)
+        world = replace(pushed, spaces=spaces, model=costly, known=("reward", "start"))
+        plan = plan_linear(world, steps=10, iterations=1, candidates=16)
+        assert np.abs(plan(np.random.default_rng(0).uniform(-1, 1, (50, 2)))).max() == 0.0
 
 
 def test_plausible_worlds_scatter_as_the_noise_does(world):

@@ -286,6 +286,8 @@ def _after_move(values: np.ndarray) -> Float[np.ndarray, "2 points"]:
 # Planning in private worlds
 
 
+FIRST_SPREADS = (2.0, 0.5, 0.1)
+"""How large the weights of the first candidates are, by turns."""
 MOST_DEVIATIONS = 10.0
 """A linear policy takes states that are farther out, in deviations from where states lie, for being that far out."""
 
@@ -338,7 +340,7 @@ def play(
     for left in range(steps - 1, -1, -1):
         draws = np.repeat(rng.random((len(first) // alike, simulator.draws)), alike, axis=0)
         found = simulator.step(states, policy.acts(states), draws, weights=weights)
-        returns += alive * (found.rewards + np.where(found.halted, (1 - found.ends) * simulator.least * left, 0.0))
+        returns += alive * (found.rewards - np.where(found.halted, (1 - found.ends) * simulator.halt_penalty * left, 0.0))
         alive, states = alive * (1 - found.ends) * ~found.halted, found.states
         if alive.max() < 1e-3:
             break
@@ -364,7 +366,9 @@ def plan_linear(
     spaces = world.spaces
     middle, deviation = world.typical()
     shape = policy_shape(spaces)
-    centre, spread = np.zeros(shape), np.full(shape, 2.0)
+    nothing = np.zeros(shape)
+    if spaces.action_box is not None:
+        nothing[0] = 2 * spaces.action_box.to_unit(np.clip(0.0, spaces.action_box.low, spaces.action_box.high)) - 1
 
     def best_first(tried: np.ndarray, episodes: int) -> np.ndarray:
         policy, alike = LinearPolicy(spaces, np.tile(tried, (episodes, 1, 1)), middle, deviation), len(tried)
@@ -373,12 +377,15 @@ def plan_linear(
         returns = play(simulator, policy, first, steps, rng, weights, alike)
         return tried[np.argsort(-returns.reshape(episodes, alike).mean(axis=0), kind="stable")]
 
-    last, memory, compared = [], 0.2, 5
+    # The first candidates are doing nothing, and weights of several sizes: large ones switch, small ones hold back.
+    spread = np.resize(FIRST_SPREADS, candidates)[:, None, None] * np.ones(shape)
+    spread[0] = 0.0
+    centre, last, memory, compared = nothing, [nothing], 0.2, 5
     for left in range(iterations - 1, -1, -1):
         # One in eight candidates is kept, and the next ones scatter around the mean of these.
         best = best_first(centre + spread * rng.standard_normal((candidates, *shape)), episodes)[: candidates // 8]
         centre, spread = memory * centre + (1 - memory) * best.mean(axis=0), best.std(axis=0) + 0.02
         if left < compared:
             last += [centre, *best[:3]]
-    # Centres and best few of the last iterations are compared once more, on fresh episodes.
+    # Doing nothing, centres and best few of the last iterations are compared once more, on fresh episodes.
     return LinearPolicy(spaces, best_first(np.array(last), episodes * compared)[0], middle, deviation, world)

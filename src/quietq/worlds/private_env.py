@@ -6,7 +6,7 @@ together are much faster than one after the other.
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Float32
 
 from quietq.noise import Box as PublicBox
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import count, instance, positive, shown
+from quietq.privacy.checks import count, instance, not_negative, positive, shown
 from quietq.released.private_world import STARTS_UNSEEN, PrivateWorld
 from quietq.worlds.world import Info
 
@@ -29,6 +29,8 @@ ENSEMBLE = 8
 HALT = 10.0
 """How many deviations away from the mean of people's states nobody was; chosen on the development systems: nearer halts
 keep plans from goals at the rim of people's steps."""
+_PLACES = 1000
+"""States at which it is asked what a poor step of people's is worth."""
 
 
 class Step(NamedTuple):
@@ -52,6 +54,8 @@ class Simulator:
     """Steps are halted so many deviations of people's states away from their mean; None for never."""
     noise: bool = True
     """Whether states scatter as people's did around what features explain."""
+    penalty: float | None = None
+    """What each step that is left after a halt costs; None for what a poor step of people's does: `halt_penalty`."""
 
     def __post_init__(self) -> None:
         if (missing := self.world.missing()) is not None:
@@ -64,10 +68,23 @@ class Simulator:
         """How many uniform numbers a start and a step use up."""
         return 2 * self.world.spaces.states
 
-    @property
-    def least(self) -> float:
-        """What a step is worth at the least: what every step that is left after a halt counts as."""
-        return min(self.world.spaces.low, 0.0)
+    @cached_property
+    def halt_penalty(self) -> float:
+        """What each step that is left after a halt costs, so that leaving does not pay.
+
+        It is what was asked for, or else the lower quartile of the world's rewards where people's states lie, with
+        actions at random, if that is below 0. The least declared reward would be far too much where large losses are
+        rare.
+        """
+        if self.penalty is not None:
+            return self.penalty
+        spaces, rng = self.world.spaces, np.random.default_rng(0)
+        middle, deviation = self._typical
+        states = within(middle + deviation * rng.standard_normal((_PLACES, spaces.states)))
+        numbers = spaces.actions is None
+        actions = rng.random((_PLACES, spaces.numbers)) if numbers else rng.integers(0, spaces.actions, _PLACES)
+        rewards = replace(self, halt=None, noise=False).step(states, actions, None).rewards
+        return max(-float(np.quantile(rewards, 0.25)), 0.0)
 
     @cached_property
     def _sides(self) -> tuple[np.ndarray, np.ndarray]:
@@ -127,10 +144,10 @@ class Simulator:
     ) -> tuple[Float[np.ndarray, "*copies"], Bool[np.ndarray, "*copies"]]:
         """The reward of a step, and whether the episode ended, by chance or by a halt.
 
-        A halt, unless the episode ended anyway, costs the least reward for each step that is left.
+        A halt, unless the episode ended anyway, costs its penalty for each step that is left.
         """
         ended = np.asarray(chance < found.ends)
-        rewards = found.rewards + np.where(found.halted & ~ended, self.least * left, 0.0)
+        rewards = found.rewards - np.where(found.halted & ~ended, self.halt_penalty * left, 0.0)
         return np.asarray(rewards), np.asarray(found.halted | ended)
 
     def _actions(self, actions: np.ndarray) -> np.ndarray:
@@ -164,8 +181,9 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
 
     Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
     known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted where
-    nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends, worth
-    the least reward for every step that is left, so that leaving never pays.
+    nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends, and every
+    step that is left costs `penalty`, by default what a poor step of people's does, so that leaving does not pay.
+    `halted_share` tells how many of the episodes so far ended so: what was learned where many did is not to be trusted.
     """
 
     metadata: Info = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own; names are added to it)
@@ -177,15 +195,18 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
         steps: int = 200,
         ensemble: int = ENSEMBLE,
         halt: float | None = HALT,
+        penalty: float | None = None,
         noise: bool = True,
         seed: int = 0,
     ) -> None:
         instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
         if halt is not None:
             positive("halt", halt)
+        if penalty is not None:
+            not_negative("penalty", penalty)
         self.world = world
         self.steps = count("steps", steps)
-        self.simulator = Simulator(world, halt, noise)
+        self.simulator = Simulator(world, halt, noise, penalty)
         self.members = None
         if count("ensemble", ensemble) > 1:
             self.members = world.plausible(ensemble, np.random.default_rng(count("seed", seed, 0)))
@@ -197,6 +218,8 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
         self.metadata = type(self).metadata | named
         if world.errors.starts_unseen:
             warnings.warn(STARTS_UNSEEN, UserWarning, stacklevel=3)
+        self.episodes = self.halts = 0
+        """How many episodes are over, and how many of them by a halt."""
         self._weights: np.ndarray | None = None
         self._state = np.zeros(spaces.states)
         self._left = 0
@@ -219,14 +242,25 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
         self._left -= 1
         truncated = self._left == 0
         rewards, over = self.simulator.settle(found, self.np_random.random(), self._left)
-        if over:
+        if over or truncated:
             self._left = 0
+            self.count_episodes(1, int(found.halted))
         return self.seen(self._state), float(rewards), bool(over), truncated, {"halt": bool(found.halted)}
 
     @property
     def certificate(self) -> Certificate:
         """Of the world, and so of whatever is learned here."""
         return self.world.certificate
+
+    @property
+    def halted_share(self) -> float:
+        """The part of all episodes so far that were halted, because they left where people were."""
+        return self.halts / max(self.episodes, 1)
+
+    def count_episodes(self, over: int, halted: int) -> None:
+        """Counts episodes that are over, of this environment or of copies of it."""
+        self.episodes += over
+        self.halts += halted
 
     def named(self) -> str:
         """What actions are called, for errors."""
@@ -306,6 +340,11 @@ class WorldCopies(VectorEnv):
     def certificate(self) -> Certificate:
         return self.one.world.certificate
 
+    @property
+    def halted_share(self) -> float:
+        """The part of all episodes so far, of all copies, that were halted, because they left where people were."""
+        return self.one.halted_share
+
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Seen, Info]:
         super().reset(seed=seed)
         self._begin(np.ones(self.num_envs, bool))
@@ -336,6 +375,7 @@ class WorldCopies(VectorEnv):
         info: Info = {"halt": found.halted}
         if (over := terminated | truncated).any():
             info |= {"final_obs": seen, "_final_obs": over}
+            self.one.count_episodes(int(over.sum()), int((over & found.halted).sum()))
             self._begin(over)
             seen = self.one.seen(self._states)
         return seen, rewards, terminated, truncated, info
