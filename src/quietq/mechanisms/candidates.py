@@ -48,7 +48,8 @@ def candidates(
         if issubclass(kind, OnKnots):
             variants = [{"pieces": number} for number in (kind.tried if pieces is None else (pieces,))]
         elif issubclass(kind, Path):
-            kernels = dict.fromkeys([best_kernel(feedback.relation), best_kernel(feedback.relation, level)])
+            relation = feedback.relation
+            kernels = dict.fromkeys([best_kernel(relation), best_kernel(relation, level)])
             variants = [{"kernel": kernel, "fewest": fewest} for kernel in kernels]
         elif issubclass(kind, Moments):
             variants = [{"world": world}]

@@ -66,7 +66,8 @@ class Whitening:
         d, numbers = self.features, len(self.matrix)
         moments, variance = self._pool()
         a, b, c = moments[:d, :d], moments[:d, d:], moments[d:, d:]
-        # Features along the eigenvectors v of their moments: what noise alone could make of w is not divided by.
+        # Features along the eigenvectors v of their moments. Symmetric noise of deviation s on the diagonal has
+        # eigenvalues up to s sqrt(2 d) (Wigner): smaller ones may be noise alone, and are floored before dividing.
         w, v = _floored(a, SETTINGS.floor * np.sqrt(variance[:d, :d].mean() * 2 * d))
         gram = (v * w) @ v.T
         # Slopes of targets on features, all of a target's shrunk alike (James and Stein).
@@ -82,7 +83,9 @@ class Whitening:
         # The next step of T: white features, and white residuals of the new fit in the place of targets.
         white = (vr / np.sqrt(wr)) @ vr.T
         step = np.block([[(v / np.sqrt(w)) @ v.T, np.zeros((d, numbers - d))], [-white @ slopes.T, white]])
+        # The deviation of a slope by noise, times that of its feature; both are averaged over directions.
         self._error = float(np.sqrt(off * np.mean(1 / w**2)) * np.mean(np.sqrt(w)))
+        # The moments that this fit implies, against which the scales of later answers are matched.
         cross = gram @ slopes
         guess = np.block([[gram, cross], [cross.T, (vr * wr) @ vr.T + slopes.T @ cross]])
         self._advance(step, guess)
@@ -130,7 +133,8 @@ class Whitening:
     def fit(self) -> Fit:
         """The law, with slopes along directions that people's steps say nothing of shrunk to nothing."""
         d, matrix = self.features, self.matrix
-        # What T makes white had these moments, in units of the constant feature's.
+        # T z is white, so z has the moments T^-1 T^-T: blockwise, for features and residuals. The constant feature is
+        # 1, and its moment sets the scale.
         inner, outer = np.linalg.inv(matrix[:d, :d]), np.linalg.inv(matrix[d:, d:])
         gram, rest = inner @ inner.T, outer @ outer.T
         whole = gram[0, 0]

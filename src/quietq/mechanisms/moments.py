@@ -167,7 +167,8 @@ class Moments(Mechanism):
         reward = None
         if self._reward is not None:
             reward = yield from self._reward.run()
-        # Ends, as if there were as many of them as of other steps; then how many there are.
+        # Ends: a logistic model as if there were as many of them as of other steps; then its intercept, by how many
+        # there are.
         ends = noise = None
         rate = 0.0
         if self._ends is not None:
@@ -190,12 +191,14 @@ class Moments(Mechanism):
         self, moves: Fit
     ) -> Generator[Query, np.ndarray, tuple[tuple[np.ndarray, np.ndarray], float]]:
         """Mean and covariance of first states, and their z-score against noise alone."""
+        # The mean and covariance of all states are already in the moments of the dynamics' features.
         middle, spread = visited(self.feature_map, self.spaces.states, moves.gram)
         values, vectors = np.linalg.eigh(spread)
         root = vectors * np.sqrt(np.maximum(values, SETTINGS.least_variance))
         first = FirstStates(middle, np.linalg.inv(root))
         seen = yield from self._whiten(first, self._mu["start"], SETTINGS.first_rounds)
         found = seen.fit()
+        # The covariance, as if each person had begun one episode, in a normal state.
         scatter = normal_scatter(self.spaces.states) * found.residual
         return (middle + root @ found.weights[0], root @ scatter @ root.T), seen.seen()
 
@@ -209,6 +212,7 @@ class Moments(Mechanism):
             # Rates of ends, by the model so far and as they were, each person's clipped to the bound.
             statistic = EndRates(partial(log_odds, ends, rate), self.spaces.states, bound)
             query = mean_of_people(statistic, self.people, mu)
+            # An intercept that is off by c makes e^c times too many rare ends, so log(found/expected) corrects it.
             noise = bound * query.law.sigma
             expected, found = np.maximum(bound * (yield query), noise)
             rate += math.log(found / expected)
@@ -240,6 +244,7 @@ class Moments(Mechanism):
         rewards, reward = self._reward, released.reward
         if rewards is None or reward is None:
             return WorldErrors(ends_noise=released.ends_noise, starts_seen=released.starts_seen)
+        # Noise before shrinkage; then what shrinkage leaves of it, with what is expected of directions not fitted.
         width = self.spaces.high - self.spaces.low
         noise = reward.basis.size**0.5 * reward.deviation
         left_out = max(float(rewards.every.variances.sum() - reward.basis.variances.sum()), 0.0)

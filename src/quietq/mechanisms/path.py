@@ -87,7 +87,7 @@ class InKernel(Mechanism):
         self.relation = relation = feedback.relation
         self.budget, self.kernel, self.box = budget, kernel, box_for(kernel.dimension, feedback.box)
         self.outputs, self._exact = getattr(relation, "actions", 1), feedback.accuracy is None
-        self._slope = _declared_slope(feedback) if fewest else None
+        self._slope = _declared_slope(relation, feedback.slope) if fewest else None
         radius = relation.rkhs_radius(kernel.norm) * SLACK if radius is None else radius
         self.largest, self.error = largest_and_error(
             radius / budget.mu, radius, relation.people, feedback.largest, feedback.accuracy
@@ -120,12 +120,11 @@ class InKernel(Mechanism):
         return self.sigma
 
 
-def _declared_slope(feedback: AnyFeedback) -> float | None:
-    """Of the reward, per width of the box: of people whose mean it is, one of them can change it by twice that."""
-    ball = feedback.relation
-    if feedback.slope is None and isinstance(ball, LipschitzBall) and ball.people is not None:
+def _declared_slope(ball: Relation, slope: float | None) -> float | None:
+    """The reward's slope, per width of the box: of people whose mean it is, one can change it by twice that."""
+    if slope is None and isinstance(ball, LipschitzBall) and ball.people is not None:
         return ball.lipschitz * ball.people / 2
-    return feedback.slope
+    return slope
 
 
 def best_kernel(relation: Relation, level: bool = True) -> Kernel:

@@ -44,14 +44,18 @@ class RoundSettings:
 
     rounds: int = 24
     """The most rounds of a fit."""
+    fewest_rounds: int = 4
+    """The fewest rounds of a fit, however large the noise is."""
+    many_people: int = 10_000
+    """The number of people from which on noise is small, and time counts."""
     rounds_of_many: int = 8
-    """The rounds for more than ten thousand people: noise is small then, and time counts."""
+    """The rounds of a fit to more people than that."""
     bins: int = 8
     """The number of bins between the two ends of each coordinate, in the first query about where states lie."""
     marginals_share: float = 0.05
     """The share of mu squared that is spent on where states lie, coordinate by coordinate."""
     moments_share: float = 0.05
-    """The share of mu squared that is spent on where states lie together."""
+    """The share of mu squared that is spent on how coordinates of states vary together."""
     expected_rows: int = 10
     """The number of rows that a person is expected to have; others may have more or fewer."""
     target_unclipped_fraction: float = 0.4
@@ -66,6 +70,8 @@ class RoundSettings:
     memory: float = 0.95
     """What the weight of earlier estimates is multiplied by in each round: where features are not quite orthonormal,
     estimates from far away are biased, and averages of all would forget them too slowly."""
+    shrinking_rounds: int = 30
+    """The steps of expectation and maximisation by which the prior of weights is learnt."""
 
 
 SETTINGS = RoundSettings()
@@ -127,14 +133,18 @@ class Rounds(Mechanism):
         self.remarks = self._remarks(rows.features)
         self.every = Basis.of(rows.features, self.box.dimension, self.loss)
         """All directions that there are; `basis` leaves out those that are not worth their noise."""
-        # How the budget is divided among the rounds. The bound on a gradient grows with the root of how many weights
-        # are fitted, so each weight's variance by noise is their number times `_noise`.
-        people, left = self.people, 1 - SETTINGS.marginals_share - SETTINGS.moments_share
+        # The variance of one coordinate of a person's gradient: of a mean over as many rows as people have.
+        people = self.people
         self._variance_of_people = self.loss.spread / SETTINGS.expected_rows
+        # Few rounds where noise is large: each must still show which fraction of a gradient was clipped.
         self.rounds = SETTINGS.rounds_of_many
-        if people <= 10_000:  # few where noise is large: each round must still show how much of a gradient is clipped
-            self.rounds = int(np.clip(people * self.mu / 4, 4, SETTINGS.rounds))
-        self._mu_of_round = self.mu * math.sqrt((left if self._asks_where else 1.0) / self.rounds)
+        if people <= SETTINGS.many_people:
+            self.rounds = int(np.clip(people * self.mu / 4, SETTINGS.fewest_rounds, SETTINGS.rounds))
+        # All rounds have the same mu, and their squares add up to what the queries about states leave.
+        left = 1 - SETTINGS.marginals_share - SETTINGS.moments_share if self._asks_where else 1.0
+        self._mu_of_round = self.mu * math.sqrt(left / self.rounds)
+        # With k weights a gradient's length, and so its bound B, is about sqrt(k) times a coordinate's deviation. Noise
+        # of 2B/(N mu), over the curvature and averaged over all rounds, has the variance k times this on each weight.
         scale = (people * self._mu_of_round * self.loss.curvature) ** 2
         self._noise = 4 * self._variance_of_people / scale / self.rounds
         self.basis = self._worthwhile(self.every)
@@ -157,6 +167,7 @@ class Rounds(Mechanism):
         basis, knots = yield from self._ask_where_states_lie()
         features = partial(features_of_stretched, basis, knots)
         people, curvature = self.people, self.loss.curvature
+        # The first bound is half of the length that a gradient is expected to have.
         widest = self._affordable_bound(basis)
         bound = max(0.5 * math.sqrt(basis.size * self._variance_of_people), widest)
         weights = np.zeros(basis.size)
@@ -205,10 +216,13 @@ class Rounds(Mechanism):
         """Adaptive clipping: towards the target fraction or, where rare answers are to count, towards no loss at all,
         as far as noise lets that be told.
         """
-        told = SETTINGS.certainty * noise
-        if self._tolerance and told < SETTINGS.detectable_loss:
-            lost = max(told, SETTINGS.tolerated_loss)
+        detected = SETTINGS.certainty * noise
+        if self._tolerance and detected < SETTINGS.detectable_loss:
+            # Wider by as much as more is lost than may be, and narrower where less is; noise is added to both, so that
+            # noise alone changes little.
+            lost = max(detected, SETTINGS.tolerated_loss)
             return bound * float(np.clip((1 - left + noise) / (lost + noise), 0.7, 2.0))
+        # A bound that leaves more than the target is too wide, in about that proportion.
         return max(bound * float(np.clip(SETTINGS.target_unclipped_fraction / left, 0.5, 2.0)), widest)
 
     def _affordable_bound(self, basis: Basis) -> float:
@@ -229,6 +243,8 @@ class Rounds(Mechanism):
 
         A person's gradient grows with the root of their number, and so does the noise on each of them.
         """
+        # With k directions each weight has noise of variance `each`. The posterior of a weight of prior variance v that
+        # is fitted has the variance v each/(v + each), and one that is left out keeps v: least over k is their sum.
         variances = np.sort(self.loss.rougher * basis.variances)[::-1]
         numbers = np.arange(1, len(variances) + 1)
         each = numbers[:, None] * self._noise
@@ -267,6 +283,7 @@ def kept_by_shrinkage(
     likelihood (Stephens 2017, "False discovery rates: a new deal"), so that a few strong interactions among many that
     are nothing are kept.
     """
+    # The likelihood of each estimate under each component: normal, of prior variance and noise together.
     multiples = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
     spread = multiples[:, None] * basis.variances + variance
     density = np.exp(-(estimates**2) / (2 * spread)) / np.sqrt(spread)
@@ -275,9 +292,11 @@ def kept_by_shrinkage(
     groups = basis.groups
     size = np.bincount(groups) + 1
     common = np.repeat(expected, len(size), axis=1)
-    for _ in range(30):
+    # Expectation: which component each weight comes from. Maximisation: how common each is in its group.
+    for _ in range(SETTINGS.shrinking_rounds):
         responsibilities = _normalised(common[:, groups] * density)
         common = (np.stack([np.bincount(groups, one) for one in responsibilities]) + expected) / size
+    # The posterior mean of one component shrinks by 1 - noise/(prior and noise); components are averaged.
     return (_normalised(common[:, groups] * density) * (1 - variance / spread)).sum(axis=0)
 
 

@@ -29,19 +29,13 @@ class Entropy(Protocol):
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]: ...
 
 
-@runtime_checkable
-class ExactEntropy(Protocol):
-    """A source of noise that is exact: of its law in real numbers, rounded to whole numbers and not before."""
-
-    def whole_normals(self, shape: tuple[int, ...], deviation: float) -> Int[np.ndarray, "..."]: ...
-
-
 class SystemEntropy:
     """Random numbers from the operating system; every call is fresh."""
 
     reproducible = False
 
     def whole_normals(self, shape: tuple[int, ...], deviation: float) -> Int[np.ndarray, "..."]:
+        """Exact noise: of its law in real numbers, rounded to whole numbers and not before."""
         return add_exactly(as_they_are(np.zeros(shape), 1.0), deviation, 1.0).astype(np.int64)
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:

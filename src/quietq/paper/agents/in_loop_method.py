@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from quietq.noise import Entropy
-from quietq.noise.entropy import ExactEntropy, SystemEntropy
+from quietq.noise.entropy import SystemEntropy
 from quietq.noise.rounding import size_bound
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Released, State, Transition
 from quietq.paper.agents.protect import STEPS, room, watched
@@ -94,7 +94,7 @@ class UnitSteps(UnitNoise):
         return np.full(shape, 2**STEPS)
 
 
-def whole_noise(shape: tuple[int, ...], mu: float, entropy: ExactEntropy) -> Int[np.ndarray, "..."]:
+def whole_noise(shape: tuple[int, ...], mu: float, entropy: SystemEntropy | UnitSteps) -> Int[np.ndarray, "..."]:
     """Exact noise whose deviation is 2^18 steps, and a little more, because what it goes on was rounded to steps."""
     size = 2.0**STEPS * room(math.prod(shape), mu)
     # Float64 has all whole numbers of 53 bits, which hold 128 times that many steps.
@@ -206,7 +206,7 @@ class InLoopMethod(Method):
         shape = self.noise_shape(spaces, steps)
         if isinstance(entropy, BookedNoise):
             normals = entropy.transcript.noise(entropy.query, shape)
-        elif isinstance(entropy, ExactEntropy):
+        elif isinstance(entropy, SystemEntropy | UnitSteps):
             normals = whole_noise(shape, self.mu, entropy)
         else:
             normals = entropy.normals(shape).astype(np.float32)
