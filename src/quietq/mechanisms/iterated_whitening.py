@@ -46,21 +46,23 @@ class Whitening:
     matrix: Float[np.ndarray, "numbers numbers"]
     """T: at first, what divides each number by how large it can be."""
     people: int
+    sigma: float
+    """The standard deviation of the noise on the moments, in all rounds."""
 
     def __post_init__(self) -> None:
         self._scales = 1 / np.diag(self.matrix)
-        self._answers: list[tuple[np.ndarray, np.ndarray, float]] = []
-        """Of each round T, the noisy moments of T z, and the standard deviation of their noise."""
+        self._answers: list[tuple[np.ndarray, np.ndarray]] = []
+        """Of each round T and the noisy moments of T z."""
         self._guess = np.eye(len(self.matrix))
         """The moments as the fit has them, in the coordinates of the last T."""
         self._error = 1.0
         """The standard deviation of a slope, in units of the residual's."""
         self._seen, self._entries = 0.0, 0
 
-    def take(self, answer: Float[np.ndarray, " size"], sigma: float) -> None:
+    def take(self, answer: Float[np.ndarray, " size"]) -> None:
         """One round: a new T from the noisy upper triangle of moments in coordinates of the old."""
-        self._answers.append((self.matrix, square(answer), sigma))
-        self._seen += float(answer @ answer) / sigma**2
+        self._answers.append((self.matrix, square(answer)))
+        self._seen += float(answer @ answer) / self.sigma**2
         self._entries += len(answer)
         # Moments by all answers so far: a of features, c of targets, b of each feature with each target.
         d, numbers = self.features, len(self.matrix)
@@ -104,22 +106,22 @@ class Whitening:
 
     def _pool(self) -> tuple[np.ndarray, np.ndarray]:
         """Moments by all answers so far, in the coordinates of the last, and the variance of each."""
-        _, last, sigma = self._answers[-1]
+        _, last = self._answers[-1]
         if len(self._answers) == 1:
-            return last, np.full(last.shape, sigma**2)
-        back = [np.linalg.solve(self.matrix.T, old.T).T for old, _, _ in self._answers]  # old T^-1
+            return last, np.full(last.shape, self.sigma**2)
+        back = [np.linalg.solve(self.matrix.T, old.T).T for old, _ in self._answers]  # old T^-1
         moves = [np.linalg.inv(one) for one in back]
         pooled = variance = self._guess
         for _ in range(SETTINGS.pooling_rounds):
             total, weight = np.zeros_like(last), np.zeros_like(last)
-            for (_, seen, sigma), there, here in zip(self._answers, back, moves, strict=True):
+            for (_, seen), there, here in zip(self._answers, back, moves, strict=True):
                 # People's matrices have length 1, so the scale of an answer is unknown: it is fitted.
                 expected = there @ pooled @ there.T
                 size = max(float(np.linalg.norm(expected)), 1e-12)
                 scale = max(float((seen * expected).sum()) / size**2, 1e-3 / size)
                 # The answer in the coordinates of the last, weighted by one over the variance of each entry.
                 rows = (here**2).sum(axis=1)
-                noise = np.outer(rows, rows) * (sigma / scale) ** 2
+                noise = np.outer(rows, rows) * (self.sigma / scale) ** 2
                 total += here @ seen @ here.T / scale / noise
                 weight += 1 / noise
             size = float(np.linalg.norm(total / weight))

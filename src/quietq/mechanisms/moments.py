@@ -180,11 +180,13 @@ class Moments(Mechanism):
         return FittedWorld(dynamics, first, seen, reward, ends, rate, noise)
 
     def _whiten(self, looked: Looked, mu: float, rounds: int) -> Generator[Query, np.ndarray, Whitening]:
-        whitening = Whitening(looked.features, np.diag(1 / looked.scales()), self.people)
+        # At first each number is divided by how large it can be; then by what earlier answers made of it.
+        matrix = np.diag(1 / looked.scales())
+        query = mean_of_people(NormalisedMoments(looked, matrix), self.people, mu / math.sqrt(rounds))
+        whitening = Whitening(looked.features, matrix, self.people, query.law.sigma)
         for _ in range(rounds):
-            statistic = NormalisedMoments(looked, whitening.matrix)
-            query = mean_of_people(statistic, self.people, mu / math.sqrt(rounds))
-            whitening.take((yield query), query.law.sigma)
+            whitening.take((yield query))
+            query = mean_of_people(NormalisedMoments(looked, whitening.matrix), self.people, mu / math.sqrt(rounds))
         return whitening
 
     def _ask_for_first_states(
