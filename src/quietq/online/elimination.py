@@ -21,7 +21,7 @@ from quietq.online.policy import MOST, UNITS, PrivateBandit, are_counts
 
 
 class Epoch(NamedTuple):
-    """What is public of an epoch."""
+    """An epoch's length and widths are public: they follow from its number and how many arms are left."""
 
     answers: int
     """About each arm."""
@@ -33,8 +33,12 @@ class Epoch(NamedTuple):
     @classmethod
     def of(cls, number: int, arms: int, wrong: float, budget_scale: float, pure: bool) -> "Epoch":
         """`budget_scale` is the scale of Laplace noise on a sum, or the deviation of Gaussian noise."""
+        # Epoch e is to drop all arms of a gap above 2^-e. Its failure probability is wrong/e^2 up to a constant, so
+        # that those of all epochs add up to less than `wrong`; the union over arms gives the factor `arms`.
         gap, log = 2.0**-number, math.log(8 * arms * number**2 / wrong)
         noise = budget_scale * (math.log(4 * arms * number**2 / wrong) if pure else math.sqrt(2 * log))
+        # So many that both widths are below gap/8: twice their sum is then below gap/2, and the means of two arms that
+        # are a gap apart differ by more than it.
         answers = math.ceil(max(32 * log / gap**2, 8 * noise / gap)) + 1
         return cls(answers, math.sqrt(log / (2 * answers)), noise / answers)
 
@@ -50,7 +54,7 @@ class _State:
 
 @dataclass(eq=False)
 class Elimination(PrivateBandit):
-    """Drops arms, until one is left.
+    """The policy shows all arms equally often and drops those clearly behind, until one is left.
 
     >>> from quietq import Budget
     >>> policy = Elimination(3, Budget(1.0, 0.0), arrivals=10_000)
@@ -84,6 +88,7 @@ class Elimination(PrivateBandit):
 
     def _choose(self, context: object) -> int:
         state = self.state
+        # Round robin: of the arms that are left, the one that was shown least in this epoch.
         arm = int(np.argmin(np.where(state.left, state.shown, np.iinfo(np.int64).max)))
         state.shown[arm] += 1
         return arm
@@ -104,6 +109,7 @@ class Elimination(PrivateBandit):
         sums = state.units[left] / UNITS
         self._forget()  # before the draw: whatever interrupts it, no answer can be noised twice
         means = self._noised(sums) / epoch.answers
+        # Both means are within h + c of the truth, so whoever is more than twice that behind is not the best arm.
         state.left[left[means < means.max() - 2 * (epoch.sampling + epoch.noise)]] = False
         state.epoch += 1
 

@@ -37,6 +37,7 @@ def index(
     """
     steepest = min(rate, 30.0)  # beyond it, the bound says nothing more
     slopes = np.geomspace(min(1e-4, steepest), steepest, 100)
+    # Chernoff's bound of the noisy mean for each slope l, solved for the true mean; the least of these bounds holds.
     exponent = slopes * means[:, None] + (level + slopes**2 / (2 * mu**2)) / answers[:, None]
     exponent = np.maximum(exponent, -700.0)  # so that nothing overflows; a larger one is a bound too
     return np.min(-np.expm1(-exponent) / -np.expm1(-slopes), axis=1)
@@ -61,7 +62,7 @@ class _State:
 
 @dataclass(eq=False)
 class Episodes(PrivateBandit):
-    """Needs no number of arrivals."""
+    """The policy plays the arm with the highest index for an episode, and needs no number of arrivals."""
 
     fields: ClassVar = {**PrivateBandit.fields, "exploration": _above_one}
     name: ClassVar[str] = "episodes"
@@ -99,10 +100,12 @@ class Episodes(PrivateBandit):
         state, arm = self.state, self.state.arm
         taken = int(state.answers[arm])
         state.means[arm] = self._noised(state.units[[arm]] / UNITS)[0] / taken
+        # Forgetting: the next mean of this arm has answers of its own, so that each answer is noised once.
         state.length[arm], state.answers[arm], state.units[arm] = taken, 0, 0
         if not state.length.all():
             state.arm = int(np.argmin(state.length))  # the next one that had no episode
             return
+        # One person moves a sum by up to `visits`, so noise is as many times larger and its rate as many times less.
         level = self.exploration * math.log(state.time)
         rate, mu = (self.budget.epsilon, math.inf) if self.is_pure else (math.inf, self.budget.mu)
         state.arm = int(np.argmax(index(state.means, state.length, level, rate / self.visits, mu / self.visits)))

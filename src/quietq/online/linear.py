@@ -82,7 +82,7 @@ def _not_pure(name: str, value: object) -> object:
 
 @dataclass(eq=False)
 class Linear(PrivateBandit):
-    """Least squares on rows of features from noisy running sums, raised by their widths.
+    """The policy is LinUCB on noisy running sums: least squares on rows of features, raised by confidence widths.
 
     >>> from quietq import Budget
     >>> policy = Linear(2, Budget(1.0, 1e-5), dimension=3, arrivals=1000)
@@ -176,6 +176,7 @@ class Linear(PrivateBandit):
 
     def _choose(self, context: object) -> int:
         (rows, _), (estimate, inverse, width) = self._read_or_zero(context), self._solved
+        # LinUCB: the value x.w of each arm's row, raised by its length in the inverse of the matrix times the width.
         raised = np.sqrt(np.maximum(np.einsum("ai,ij,aj->a", rows, inverse, rows), 0.0))
         return int(np.argmax(rows @ estimate + self.width * width * raised))
 
@@ -185,6 +186,8 @@ class Linear(PrivateBandit):
         d, deviation = self.dimension, self.law.sigma * math.sqrt(self._sums.spread(self.state))
         gram, moment = matrices(self._sums.total(self.state), d)
         shift, width = confidence(d, self.state.steps, deviation, 1 / self._sums.arrivals, self.weights)
+        # The shift is a ridge above the noise's eigenvalues, so that the matrix is positive definite, except with
+        # the probability of being wrong that `confidence` is given.
         inverse = np.linalg.inv(gram + shift * np.eye(d))
         return inverse @ moment, inverse, width
 

@@ -59,11 +59,13 @@ class Factors:
         """One more vector, in whole parts; what it is noised with is drawn by `noised`."""
         sums.steps += 1
         scales, decays, vector = np.array(self.scales), np.array(self.decays)[:, None], vector / PARTS
+        # Encode: the next row of C v is v plus what the buffers hold of earlier vectors, scale by scale.
         encoded = noised(vector + scales @ sums.secret)
         sums.secret = decays * sums.secret + vector
+        # Decode by the same recursion backwards: C^-1 of what was noised, with buffers of noisy vectors, all public.
         decoded = encoded - scales @ sums.public[:-1]
         sums.public[:-1] = decays * sums.public[:-1] + decoded
-        sums.public[-1] += decoded
+        sums.public[-1] += decoded  # A: the sum of all decoded vectors so far
 
     def total(self, sums: RunningSums) -> Float[np.ndarray, " numbers"]:
         """The noisy running sum."""

@@ -46,6 +46,7 @@ def levels_for(arrivals: int) -> int:
 
 def enter(n: int, exact: np.ndarray, noisy: np.ndarray, leaf: int, noised: Callable[[np.ndarray], np.ndarray]) -> None:
     """Adds the n-th leaf: the nodes below it that are full become one with it, which is noised."""
+    # The lowest one of n in binary: adding 1 to n - 1 carries through all levels below it, whose nodes are full.
     level = (n & -n).bit_length() - 1
     exact[level] = exact[:level].sum(axis=0) + leaf
     exact[:level], noisy[:level] = 0, 0
@@ -71,7 +72,7 @@ class _TreeState:
 
 @dataclass(eq=False)
 class TreeUCB(PrivateBandit):
-    """Looks again after every answer, for which each answer pays on every level."""
+    """The policy decides anew after every answer, for which each answer pays on every level of its tree."""
 
     fields: ClassVar = {**PrivateBandit.fields, "sampling": positive, "noise": positive}
     name: ClassVar[str] = "tree"
