@@ -1,6 +1,6 @@
 """Distinguishers: a score for what was seen, and thresholds, all of them fixed before the judged runs are looked at.
 
-Where the best test is known in closed form it is used (`Projection`). Otherwise a linear score is learned on some runs
+Where the best test is known in closed form it is used (`BestTest`). Otherwise a linear score is learned on some runs
 (`learn`), by Fisher's discriminant with a shrunken covariance, and judged on others. Thresholds are set where normal
 scores would be expected to give the best bounds: a wrong expectation costs power, never validity.
 """

@@ -60,13 +60,14 @@ def plan_releases(
     for title, stream in (("gaussian-process", 0), ("gaussian-process, real noise", None)):
         audit = partial(audit_mechanism, budget.mu, max(200_000, runs), delta=budget.delta, seed=stream)
         yield PlannedAudit(title, audit)
-    for name in noises_on_the_walk(people):
-        title, mechanism = f"reward, {name}", choose(name, _walk(people), budget)
+    walk = OwnFunction(None, WALK.relation(people), box=WALK.box)  # what is public about the walk's reward
+    for name in (name for name, kind in MECHANISMS.items() if kind.is_for(walk)):
+        title, mechanism = f"reward, {name}", choose(name, walk, budget)
         audit = partial(audit_reward, WALK, mechanism, 4 * runs)
         yield PlannedAudit(title, audit, partial(frozen_release, mechanism, name=title, seed=seed))
     yield _plan_rows("reward, one of many people", partial(one_of_many, people, budget), runs, seed)
     for kind, noise in models_of_all_kinds():
-        search = partial(one_among_synthetic, kind, noise, people, budget)
+        search = partial(worst_rows, *all_but_two(kind, people), budget, noise=noise)
         yield _plan_rows(model_title(kind, noise), search, runs, seed)
     read, rows = all_but_two("sessions", people)
     search = partial(worst_rows, read, rows, budget, mechanism=short_clone(read(rows), budget))
@@ -85,10 +86,6 @@ def _plan_rows(title: str, search: Callable[..., WorstRows], runs: int, seed: in
     """The worst rows are searched for once, for the draws and for what moves with the noise held fixed."""
     found = cache(partial(search, name=title, seed=seed))
     return PlannedAudit(title, lambda progress=None: found().audit(runs, progress=progress), lambda: found().movement)
-
-
-def one_among_synthetic(kind: str, noise: str, people: int, budget: Budget, **options: Any) -> WorstRows:
-    return worst_rows(*all_but_two(kind, people), budget, noise=noise, **options)
 
 
 def one_of_many(people: int, budget: Budget, **options: Any) -> WorstRows:
@@ -114,16 +111,6 @@ def check_confidence(confidence: float) -> None:
     """Refuses one that two bounds could not share."""
     significance_of(confidence)
     significance_of((1 + confidence) / 2)
-
-
-def noises_on_the_walk(people: int) -> list[str]:
-    """The kinds of noise that can make the walk's reward private."""
-    return [name for name, kind in MECHANISMS.items() if kind.is_for(_walk(people))]
-
-
-def _walk(people: int) -> OwnFunction:
-    """What is public about the walk's reward, as the mean of so many people's."""
-    return OwnFunction(None, WALK.relation(people), box=WALK.box)
 
 
 def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> SyntheticPeople:
