@@ -58,7 +58,15 @@ def play(policy: PrivateBandit, visits: Sequence[Visit], replayed: list[np.ndarr
 
 
 def frozen_bandit(make: Make, before: Sequence[Visit], after: Sequence[Visit], seed: int = 0) -> Movement:
-    """How far apart two streams are in one transcript, beside what the noise in it is enough for."""
+    """One transcript is replayed to both streams, and their distance before noise compared with what the noise covers.
+
+    Args:
+        make: Makes a policy that simulates by a seed.
+        before: One stream of visits.
+        after: The same stream with the visits of one person changed.
+        seed: Of the transcript.
+
+    """
     policy = make(seed)
     _check(policy, before, after)
     first = play(policy, before)
@@ -76,7 +84,17 @@ def frozen_bandit(make: Make, before: Sequence[Visit], after: Sequence[Visit], s
 def audit_bandit(
     make: Make, before: Sequence[Visit], after: Sequence[Visit], runs: int = 1000, *, most: int = 200, **options: Any
 ) -> Finding:
-    """Tells `runs` plays of one stream from as many of the other, by at most so many of the first noisy numbers."""
+    """A linear score that is learned on a quarter of the plays tells one stream from the other.
+
+    Args:
+        make: Makes a policy that simulates by a seed.
+        before: One stream of visits.
+        after: The same stream with the visits of one person changed.
+        runs: How often each stream is played.
+        most: How many of the first noisy numbers the score looks at, at the most.
+        options: Those of `audit_draws`.
+
+    """
     policy = make(0)
     _check(policy, before, after)
     budget, pure = policy.budget, policy.is_pure

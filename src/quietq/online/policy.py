@@ -229,7 +229,12 @@ class PrivateBandit(Checked, ABC):
     # Choosing and learning
 
     def choose(self, context: object = None) -> int:
-        """What to show to whoever came by."""
+        """The policy says what to show to whoever arrived.
+
+        Args:
+            context: Features for this person, for a policy that looks at contexts; else None.
+
+        """
         if context is not None and not self.contexts:
             raise InvalidInput(
                 f"context must be left out, because {type(self).__name__} looks at none: Linear learns from contexts."
@@ -241,7 +246,15 @@ class PrivateBandit(Checked, ABC):
         """The same; the context is None unless the policy looks at contexts."""
 
     def learn(self, context: object, arm: int, reward: object, person: object = None) -> None:
-        """An answer that came in, now or much later; None for one that never will."""
+        """The policy learns from one answer, which came in now or much later.
+
+        Args:
+            context: What `choose` was given.
+            arm: What was shown.
+            reward: The answer; None for one that will never come.
+            person: Their name, if the policy counts visits by name.
+
+        """
         self.learn_batch([context], [arm], [reward], [person])
 
     def learn_batch(
@@ -251,7 +264,15 @@ class PrivateBandit(Checked, ABC):
         rewards: Iterable[object],
         people: Iterable[object] | None = None,
     ) -> None:
-        """Many answers at once: the same as one after the other. If one is refused, none is learned."""
+        """The policy learns from many answers, as from one after the other; if one is refused, none is learned.
+
+        Args:
+            contexts: What `choose` was given for each answer; None where the policy looks at none.
+            arms: What was shown.
+            rewards: The answers; None for those that will never come.
+            people: Their names, if the policy counts visits by name.
+
+        """
         arms, rewards = list(arms), list(rewards)
         contexts, people = ([None] * len(arms) if given is None else list(given) for given in (contexts, people))
         if len({len(contexts), len(arms), len(rewards), len(people)}) != 1:

@@ -53,7 +53,13 @@ class StateHeader(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def save(policy: PrivateBandit, directory: str | Path) -> Path:
-    """Writes all that there is of a policy over what was there, whole or not at all; it goes on where it is resumed."""
+    """The policy is written to a folder, whole or not at all, and goes on only where it is resumed.
+
+    Args:
+        policy: Any bandit of `quietq.online`.
+        directory: The folder, made if it is not there; a state in it is replaced.
+
+    """
     with policy._lock:
         before = _file_at(Path(directory) / NAME)
         policy._hand_over()
@@ -75,9 +81,12 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 
 def resume(directory: str | Path, features: Features | None = None) -> PrivateBandit:
-    """A policy as `save` left it, the first time; after that, what was noised of it and nothing else.
+    """The policy comes back as `save` left it, the first time; after that, what was noised of it and nothing else.
 
-    `features` is the map of one's own that it was made with, if it was.
+    Args:
+        directory: The folder that `save` was given.
+        features: The map of your own that the policy was made with, if it was.
+
     """
     path, taken = Path(directory) / NAME, Path(directory) / f".{NAME}.taken-{os.getpid()}"
     try:
