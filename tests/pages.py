@@ -216,11 +216,16 @@ class Newcomer:
         if step.kind == "python":
             names = self.names.setdefault(step.page, {"__name__": "__main__"})
             return print_of(folder, lambda: exec(compile(text, step.page, "exec"), names))
+        settings: dict[str, str] = {}
         program, *arguments = shlex.split(text)
+        while "=" in program:  # variables of the environment, set before the command
+            name, value = program.split("=", 1)
+            settings[name] = value
+            program, *arguments = arguments
         if program == "python":
-            places = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+            settings["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
             done = subprocess.run(
-                [sys.executable, *arguments], cwd=folder, env=os.environ | {"PYTHONPATH": places}, text=True,
+                [sys.executable, *arguments], cwd=folder, env=os.environ | settings, text=True,
                 capture_output=True, check=False,
             )  # fmt: skip
             assert done.returncode == 0, done.stderr

@@ -168,7 +168,7 @@ def test_double_precision_costs_nothing():
     """In a process of its own: its precision is set for good, and its types are not checked at every call."""
     program = """
 from quietq import Accountant, Budget, InvalidInput, SupBall
-from quietq.paper.agents import Agent, InputNoise
+from quietq.paper import Agent, InputNoise
 account = Accountant(Budget(0.9, 1e-4))
 agent = Agent("walk", InputNoise(relation=SupBall(0.05), budget=Budget(0.9, 1e-4)), account=account)
 try:

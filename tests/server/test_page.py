@@ -410,4 +410,4 @@ def test_policies_of_stable_baselines(visit, tmp_path, kinds):
             page.get_by_role("button", name="Ask").click()
             page.wait_for_selector("#answer table")
             action = open_release(tmp_path / f"{kind}.qq").policy(np.zeros((1, 4)))[0]
-            assert f"action is action {action}" in page.inner_text("#answer")
+            assert f"action is {world.spaces.action_names[action]}" in page.inner_text("#answer")
