@@ -6,6 +6,7 @@ import inspect
 import re
 import shlex
 import tomllib
+from pathlib import Path
 
 import pytest
 import test_tutorials
@@ -18,7 +19,9 @@ from pages import (
     Step,
     blocks_of,
     page_named,
+    print_of,
     recipe,
+    run_command,
     steps_of,
     steps_to_test,
 )
@@ -44,6 +47,15 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
 @pytest.mark.parametrize("step", steps_to_test(PAGES))
 def test_every_block_works_as_it_stands(newcomer: Newcomer, step: Step) -> None:
     step.check(newcomer.after(step, DEMO))
+
+
+@pytest.mark.slow  # sixty thousand steps of PPO; the test above takes a thousand
+def test_the_example_ends_with_the_score_that_it_says(tmp_path: Path) -> None:
+    data, example, *_ = steps_of("README.md")
+    print_of(tmp_path, lambda: run_command(shlex.split(data.text)[1:]))
+    printed = print_of(tmp_path, lambda: exec(compile(example.text, "README.md", "exec"), {"__name__": "__main__"}))
+    [promised] = re.findall(r"# (.*)$", example.text.strip())
+    assert printed.strip() == promised
 
 
 NOT_RUN = {
