@@ -220,12 +220,13 @@ def test_a_ledger_is_charged_once_and_a_failure_after_that_is_told(quietq, rows,
 
 def test_spreads_are_those_of_the_steps(rows, tmp_path):
     pytest.importorskip("matplotlib")
-    from quietq.cli.report.pictures import plot_world, spreads
+    from quietq.cli.report.pictures import plot_world
+    from quietq.released.private_world import spreads
 
     read = {"person": "who", "step": "step", "state": "x", "action": "push", "actions": [0, 1], "reward": "reward"}
     sessions = qq.Sessions.read(rows, **read, box=(0, 1), people=PEOPLE)
     world = qq.privatise(sessions, qq.Budget(50, 1e-4), simulate=0)
-    found = spreads(world)
+    found = spreads(world, world.box, world.moved)
     assert found.residual[0] == pytest.approx(0.01, rel=0.5)
     assert found.explained[0] == pytest.approx(0.06, rel=0.5)  # half a push, and a tenth of how x scatters
     plot_world(replace(world, spaces=replace(world.spaces, state_names=("$x$ $",))), tmp_path / "world.png")

@@ -257,12 +257,14 @@ def test_sessions_without_ends_never_end():
 def test_it_says_what_it_is_in_names_that_were_declared(world, pushed, tmp_path):
     said = str(world)
     assert said.startswith(
-        "NOT PRIVATE: A private world of states x [-2, 2], y [-2, 2]; actions 0 0, 1 1.\nRewards, from 0"
+        "NOT PRIVATE: A private world of states x [-2, 2], y [-2, 2]; actions 0 0, 1 1.\nSteps of x: noise"
     )
     assert "Noise alone moved them by about" in said
     assert "noise alone moved its log-odds by about" in said
     assert "Declared as known: reward, end, start, moves[0] (x)." in str(pushed)
     assert "Rewards" not in str(pushed)
+    assert "Steps of y: noise moves what is expected by about" in str(pushed)
+    assert "Steps of y: noise moves what is expected by about" in pushed.certificate.remarks[-1]
     publish(world, tmp_path / "world.qq", not_private=True)
     again = load(tmp_path / "world.qq")
     assert isinstance(again, PrivateWorld)
@@ -279,7 +281,10 @@ def test_it_says_what_it_is_in_names_that_were_declared(world, pushed, tmp_path)
 def test_errors_tell_more_than_noise(world, pushed):
     """With more people, less is noise, and more of the differences is left; what is known has none."""
     few, many = world.errors, privatise(read(rows_of(2000), 2000), BUDGET, simulate=0).errors
-    assert pushed.errors.to_dict() == dict.fromkeys(few.to_dict())
+    steps = {"step_noise", "step_scatter"}
+    assert {name for name, stated in pushed.errors.to_dict().items() if stated is not None} == steps
+    assert many.step_noise[1] < few.step_noise[1] < few.step_scatter[1] == pytest.approx(0.01, rel=0.5)
+    assert (len(few.step_noise), len(pushed.errors.step_noise)) == (2, 1)
     for one in (few, many):
         assert 0 < one.reward_noise < one.reward_error
         assert 0 < one.reward_kept <= 1

@@ -45,7 +45,6 @@ from quietq.progress import progress_line
 if TYPE_CHECKING:
     import numpy as np
 
-    from quietq.cli.report.pictures import Spreads
     from quietq.feedback.trajectories import Cells
     from quietq.privacy import Account
     from quietq.released.publishable import Publishable
@@ -116,8 +115,9 @@ def world(
     as_json: AsJson = False,
 ) -> None:
     """Make a world of people's logged sessions private, once: to train in with any RL library."""
-    from quietq.cli.report.pictures import plot_world, spreads
+    from quietq.cli.report.pictures import plot_world
     from quietq.privacy.checks import count, real
+    from quietq.released.private_world import spreads
 
     if wanted is None and (steps, go, policy) != (None, None, None):
         raise qq.InvalidInput(
@@ -173,7 +173,7 @@ def world(
             say("Checking a plan")
             checked = _check(private, sessions, wanted, for_check, steps, go, account, out, policy)
     plot = draw(plot, partial(plot_world, private))
-    found = spreads(private)
+    found = spreads(private, private.box, private.moved)
     record = {
         "errors": private.errors.to_dict(),
         "spreads": {name: column.tolist() for name, column in found._asdict().items()}
@@ -187,7 +187,7 @@ def world(
         "not_private": sessions.not_private,
     }
     lines: list[object] = [] if checked is None else [_verdict(checked)]
-    lines += [*_describe(private, found), "", private.certificate]
+    lines += [*_describe(private), "", private.certificate]
     if checked is not None:
         lines.append(f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP.")
     lines.append(f"\nMay be published: {' and '.join(str(one) for one in (out, plot, policy) if one is not None)}")
@@ -228,13 +228,9 @@ def _check(
         ) from error
 
 
-def _describe(private: "qq.PrivateWorld", found: "Spreads") -> list[str]:
+def _describe(private: "qq.PrivateWorld") -> list[str]:
     """What was released, for whoever has to decide whether to train in it."""
-    lines = [
-        f"Steps of {private.spaces.state_names[i]}: noise moves what is expected by about {number(noise, 2)}; people's "
-        f"own scatter around it by {number(residual, 2)}."
-        for i, noise, residual in zip(private.moved, found.noise, found.residual, strict=True)
-    ]
+    lines = private.errors.of_steps([private.spaces.state_names[i] for i in private.moved])
     lines += private.errors.in_words(private.spaces.low, private.spaces.high)
     return lines if private.ends is not None else [*lines, "Episodes never end by themselves."]
 

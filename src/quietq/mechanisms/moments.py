@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from quietq.feedback.loss import Ends, StepRewards
@@ -31,8 +32,9 @@ from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Assumption, Code
+from quietq.privacy.certificate import certifying
 from quietq.released.private_model import PrivateModel
-from quietq.released.private_world import Fit, PrivateWorld, WorldErrors, visited
+from quietq.released.private_world import Fit, PrivateWorld, WorldErrors, spreads, visited
 from quietq.released.world_model import WorldModel
 
 SHARES = {"dynamics": 0.76, "reward": 0.09, "end": 0.11, "start": 0.04}
@@ -224,6 +226,12 @@ class Moments(Mechanism):
         return rate, off
 
     def result(self, released: FittedWorld, certificate: Certificate) -> PrivateWorld:
+        errors = self._errors(released)
+        # The certificate states what noise does to a step: post-processing of its own answers.
+        names = [self.spaces.state_names[i] for i in self.moved]
+        with certifying():
+            remarks = (*certificate.remarks, " ".join(errors.of_steps(names)))
+            certificate = msgspec.structs.replace(certificate, remarks=remarks)
         parts: dict[str, PrivateModel] = {}
         for name, rounds, found in (("reward", self._reward, released.reward), ("ends", self._ends, released.ends)):
             if rounds is not None and found is not None:
@@ -238,22 +246,29 @@ class Moments(Mechanism):
             self.model,
             certificate,
             rate=released.rate,
-            errors=self._errors(released),
+            errors=errors,
         )
 
     def _errors(self, released: FittedWorld) -> WorldErrors:
-        """How far off rewards and ends may be, estimated from noisy answers and public numbers."""
+        """How far off the world may be, estimated from noisy answers and public numbers."""
+        found = spreads(released.moves, self.box, self.moved)
+        of_steps = WorldErrors(
+            ends_noise=released.ends_noise,
+            starts_seen=released.starts_seen,
+            step_noise=tuple(found.noise.tolist()),
+            step_scatter=tuple(found.residual.tolist()),
+        )
         rewards, reward = self._reward, released.reward
         if rewards is None or reward is None:
-            return WorldErrors(ends_noise=released.ends_noise, starts_seen=released.starts_seen)
+            return of_steps
         # Noise before shrinkage; then what shrinkage leaves of it, with what is expected of directions not fitted.
         width = self.spaces.high - self.spaces.low
         noise = reward.basis.size**0.5 * reward.deviation
         left_out = max(float(rewards.every.variances.sum() - reward.basis.variances.sum()), 0.0)
         after = (float(reward.kept.sum() * reward.deviation**2) + left_out) ** 0.5
         error = max(width * after, rewards.expected_error())
-        return WorldErrors(
-            width * noise, _fraction_kept(rewards, reward), error, released.ends_noise, released.starts_seen
+        return msgspec.structs.replace(
+            of_steps, reward_noise=width * noise, reward_kept=_fraction_kept(rewards, reward), reward_error=error
         )
 
     def expected_error(self) -> float:

@@ -6,6 +6,7 @@ makes a Gymnasium environment of it.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -17,7 +18,7 @@ from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.noise.feature_maps import FeatureMap, Polynomials, map_of
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import not_negative
+from quietq.privacy.checks import not_negative, shown
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
 from quietq.privacy.records import Count, Natural, Real, Record, checked_by
 from quietq.released.private_model import LARGEST, ModelDetails, PrivateModel
@@ -35,11 +36,18 @@ STARTS_UNSEEN = (
 )
 
 
+def _sizes(name: str, given: object) -> tuple[float, ...]:
+    if not isinstance(given, tuple | list):
+        raise InvalidInput(f"{name} must be numbers, one for each coordinate that is learned, not {shown(given)}.")
+    return tuple(not_negative(name, one) for one in given)
+
+
 Size = Annotated[float, checked_by(not_negative)]
+Sizes = Annotated[tuple[float, ...], checked_by(_sizes)]
 
 
 class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
-    """How far off the rewards and the ends of a private world may be; None for what is known, or not there.
+    """How far off a private world may be; None for rewards, ends and starts that are known, or not there.
 
     Noise is not all of it: where noise is large, fits are shrunk towards a constant, and terms that would not be worth
     their noise are left out. All numbers here are post-processing of noisy answers, or public, so they may leave.
@@ -59,12 +67,24 @@ class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
     starts_seen: Size | None = None
     """By how many deviations what was seen of first states exceeds what noise alone shows: below 3, no first state of
     anybody may have been seen."""
+    step_noise: Sizes = ()
+    """How far noise moves what is expected of a step, about: of each coordinate that is learned, in its own units."""
+    step_scatter: Sizes = ()
+    """How far people's own steps scatter around what is expected, likewise."""
 
     @property
     def starts_unseen(self) -> bool:
         """Whether first states may be noise alone."""
         # Noise alone exceeds three deviations once in some hundred draws.
         return self.starts_seen is not None and self.starts_seen < 3.0
+
+    def of_steps(self, names: Sequence[str]) -> list[str]:
+        """The noise of one step beside people's own scatter, of each coordinate that is learned, by its name."""
+        return [
+            f"Steps of {name}: noise moves what is expected by about {noise:.2g}; people's own scatter around it by "
+            f"{scatter:.2g}."
+            for name, noise, scatter in zip(names, self.step_noise, self.step_scatter, strict=True)
+        ]
 
     def in_words(self, low: float, high: float) -> list[str]:
         """For whoever has to decide whether to train in the world; nothing of what is known."""
@@ -99,6 +119,30 @@ class Fit(NamedTuple):
     left: Float[np.ndarray, "features features"]
     right: Float[np.ndarray, "targets targets"]
     """Noise moves weights by left @ E @ right, with E about independent standard normals."""
+
+
+class Spreads(NamedTuple):
+    """Deviations of one step, for each coordinate that is learned, in its own units."""
+
+    noise: Float[np.ndarray, " moved"]
+    """Of what is expected, by the release's known noise alone, at people's own states and actions."""
+    residual: Float[np.ndarray, " moved"]
+    """Of people's steps around what is expected, as released."""
+    explained: Float[np.ndarray, " moved"]
+    """Of what is expected, from state to state and from action to action."""
+
+
+def spreads(world: "Fit | PrivateWorld", box: Box, moved: tuple[int, ...]) -> Spreads:
+    """Weights are off by about left @ E @ right with standard normals E, and the mean of features squared is gram."""
+    half = np.array(box.width)[list(moved)] / 2
+    mean = world.gram[0]
+    explained = np.einsum("fi,fg,gi->i", world.weights, world.gram - np.outer(mean, mean), world.weights)
+    off = np.sqrt(max(float(np.trace(world.left.T @ world.gram @ world.left)), 0.0))
+    return Spreads(
+        half * off * np.linalg.norm(world.right, axis=0),
+        half * np.sqrt(np.maximum(np.diag(world.residual), 0.0)),
+        half * np.sqrt(np.maximum(explained, 0.0)),
+    )
 
 
 class WorldDetails(Details, frozen=True, tag="world"):
@@ -321,6 +365,8 @@ class PrivateWorld(Publishable):
             require(
                 (part is None) == (stated is None), "its errors must be stated for all that is learned, and no more"
             )
+        of_steps = len(errors.step_noise) == len(errors.step_scatter) == len(self.moved)
+        require(of_steps, "its errors must be stated for each coordinate that is learned")
         self._check_arrays()
 
     def _check_arrays(self) -> None:
@@ -358,6 +404,7 @@ class PrivateWorld(Publishable):
         """What it is, in names that whoever declared it knows, and how far off it may be."""
         spaces, known = self.spaces, self._declared()
         lines = [f"A private world of {spaces.in_words()}."]
+        lines += self.errors.of_steps([spaces.state_names[i] for i in self.moved])
         lines += self.errors.in_words(spaces.low, spaces.high)
         if self.ends is None and "end" not in self.known:
             lines.append("Episodes never end by themselves.")

@@ -340,9 +340,8 @@ def play(
     for left in range(steps - 1, -1, -1):
         draws = np.repeat(rng.random((len(first) // alike, simulator.draws)), alike, axis=0)
         found = simulator.step(states, policy.acts(states), draws, weights=weights)
-        returns += alive * (
-            found.rewards - np.where(found.halted, (1 - found.ends) * simulator.halt_penalty * left, 0.0)
-        )
+        lost = np.where(found.halted, (1 - found.ends) * simulator.halt_penalty * left, 0.0)
+        returns += alive * (found.rewards - lost)
         alive, states = alive * (1 - found.ends) * ~found.halted, found.states
         if alive.max() < 1e-3:
             break

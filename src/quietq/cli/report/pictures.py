@@ -17,7 +17,7 @@ from quietq.noise.box import Box
 from quietq.privacy.errors import InvalidInput
 from quietq.released import PrivateNetwork
 from quietq.released.private_function import PrivateFunction, PrivateKnots, PrivateSum, PrivateTable
-from quietq.released.private_world import PrivateWorld
+from quietq.released.private_world import PrivateWorld, spreads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -272,30 +272,6 @@ def plot_beside_truth(
 # A world
 
 
-class Spreads(NamedTuple):
-    """Deviations of one step, for each coordinate that is learned, in its own units."""
-
-    noise: Float[np.ndarray, " moved"]
-    """Of what is expected, by the release's known noise alone, at people's own states and actions."""
-    residual: Float[np.ndarray, " moved"]
-    """Of people's steps around what is expected, as released."""
-    explained: Float[np.ndarray, " moved"]
-    """Of what is expected, from state to state and from action to action."""
-
-
-def spreads(world: PrivateWorld) -> Spreads:
-    """Weights are off by about left @ E @ right with standard normals E, and the mean of features squared is gram."""
-    half = np.array(world.box.width)[list(world.moved)] / 2
-    mean = world.gram[0]
-    explained = np.einsum("fi,fg,gi->i", world.weights, world.gram - np.outer(mean, mean), world.weights)
-    off = np.sqrt(max(float(np.trace(world.left.T @ world.gram @ world.left)), 0.0))
-    return Spreads(
-        half * off * np.linalg.norm(world.right, axis=0),
-        half * np.sqrt(np.maximum(np.diag(world.residual), 0.0)),
-        half * np.sqrt(np.maximum(explained, 0.0)),
-    )
-
-
 def plot_world(world: PrivateWorld, path: str | os.PathLike[str]) -> None:
     """Draws a private world to a PNG or SVG file.
 
@@ -309,7 +285,7 @@ def plot_world(world: PrivateWorld, path: str | os.PathLike[str]) -> None:
     figure = new_figure(8.4, 2.6 + 0.34 * len(shown))
     panel = _below_heading(figure).subplots()
     labels = ("noise, as expected", "people's own scatter, as released", "explained by state and action")
-    for i, (column, label) in enumerate(zip(spreads(world), labels, strict=True)):
+    for i, (column, label) in enumerate(zip(spreads(world, world.box, world.moved), labels, strict=True)):
         share = np.maximum(column / width, 1e-9)[: len(shown)]
         panel.plot(share, places, "osD"[i], color=STYLES[i][0], markersize=7, linestyle="none", label=label)
     panel.set_xscale("log")
