@@ -181,3 +181,17 @@ def test_a_copy_of_a_ledger_is_another_book(tmp_path: Path):
         once.spend(Ledger(tmp_path / "b.db").account("ratings"), cost, FIFTY)
     again = Ledger(tmp_path / "a.db").account("ratings")
     assert again.book == ledger.account("ratings").book
+
+
+def test_an_account_that_is_pointed_elsewhere_pays_no_second_time(tmp_path: Path):
+    ledgers = [Ledger.create(tmp_path / name) for name in ("first.db", "second.db")]
+    for ledger in ledgers:
+        ledger.open("ratings", BUDGET)
+    account, secret = ledgers[0].account("ratings"), Once("These people's reward")
+    secret.spend(account, Cost.gaussian(BUDGET.mu), FIFTY)
+    with pytest.raises(InvalidInput, match="not begun anew"):
+        account.__init__(ledgers[1], "ratings")
+    account.ledger = ledgers[1]
+    with pytest.raises(BudgetExhausted, match="charged to another account"):
+        secret.spend(account, Cost.gaussian(BUDGET.mu), FIFTY)
+    assert not ledgers[1].balance("ratings").bookings

@@ -32,7 +32,6 @@ from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.certificate import certifying
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_world import Fit, PrivateWorld, WorldErrors, spreads, visited
 from quietq.released.world_model import WorldModel
@@ -229,9 +228,7 @@ class Moments(Mechanism):
         errors = self._errors(released)
         # The certificate states what noise does to a step: post-processing of its own answers.
         names = [self.spaces.state_names[i] for i in self.moved]
-        with certifying():
-            remarks = (*certificate.remarks, " ".join(errors.of_steps(names)))
-            certificate = msgspec.structs.replace(certificate, remarks=remarks)
+        certificate = certificate.with_remark(" ".join(errors.of_steps(names)))
         parts: dict[str, PrivateModel] = {}
         for name, rounds, found in (("reward", self._reward, released.reward), ("ends", self._ends, released.ends)):
             if rounds is not None and found is not None:

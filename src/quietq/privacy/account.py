@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from quietq.privacy.budget import Budget
 from quietq.privacy.checks import instance, same_process
@@ -137,6 +137,7 @@ class Accountant(Account):
         if hasattr(self, "_costs"):
             raise InvalidInput("This Accountant counts already, and is not begun anew: make another.")
         self._relation, self._process, self._lock = relation, os.getpid(), threading.Lock()
+        self._book = os.urandom(16).hex()
         self._costs: Counter[Cost] = Counter()
         self._spending = Spending(budget, apart, MappingProxyType(self._costs))  # to be read, not written
 
@@ -150,7 +151,7 @@ class Accountant(Account):
 
     @property
     def book(self) -> object:
-        return id(self)
+        return self._book
 
     def charge(self, cost: Cost, relation: Relation | None = None) -> Receipt:
         instance("cost", cost, Cost, "a Cost, e.g. Cost.gaussian(0.1) or Cost.apart(epsilon=0.5)")
@@ -181,8 +182,9 @@ _ADVICE = (
     "`account=Accountant(Budget(...))` or a Ledger's, whose budget covers all of them."
 )
 _started = os.urandom(16).hex()  # tells this process from an earlier one of the same number
-_spent: dict[str, tuple[Any, int]] = {}
-"""By mark, the account that its releases are charged to, or None, and how many were made or are under way."""
+_spent: dict[str, tuple[object, int]] = {}
+"""By mark, the book that its releases were charged to when they were made, or None, and how many were made or are under
+way. The account itself would not do: it could be made to point to another book afterwards."""
 _lock = threading.Lock()
 
 
@@ -216,7 +218,7 @@ class Once:
         before, _ = _spent[self.name]
         if account is None or before is None:
             raise BudgetExhausted(f"{self.what} {was} released already, and releases add up: {_ADVICE}")
-        if before.book != account.book:
+        if before != account.book:
             raise BudgetExhausted(
                 f"{self.what} {was} released before and charged to another account, and two accounts do not add up: "
                 "give this release the same account."
@@ -224,35 +226,29 @@ class Once:
 
     def __reduce__(self) -> tuple[object, ...]:
         """What was released carries that along into another process; what was not cannot know what comes later."""
-        before, _ = _spent.get(self.name, (None, 0))
-        known = (False, None) if self.name not in _spent else (True, None if before is None else before.book)
-        return _arrived, (self.what, self.name, self.process, self.several, *known)
+        book, _ = _spent.get(self.name, (None, 0))
+        return _arrived, (self.what, self.name, self.process, self.several, self.name in _spent, book)
 
     def spend(self, account: Account | None, cost: Cost, relation: Relation | None) -> Receipt:
         """Marks a release and charges the account, if there is one; a refused charge leaves no mark."""
         self.check(account)  # before the lock, which a fork may have copied while it was held
         with _lock:
             self.check(account)
-            _spent[self.name] = account, _spent.get(self.name, (None, 0))[1] + 1
+            book = None if account is None else account.book
+            _spent[self.name] = book, _spent.get(self.name, (None, 0))[1] + 1
         try:
             return Receipt() if account is None else account.charge(cost, relation)
         except QuietqError:
             with _lock:  # others may have been released meanwhile, under the same account: their mark stays
                 left = _spent.pop(self.name)[1] - 1
                 if left:
-                    _spent[self.name] = account, left
+                    _spent[self.name] = book, left
             raise
-
-
-class _Elsewhere(NamedTuple):
-    """An account that was charged in another process."""
-
-    book: object
 
 
 def _arrived(what: str, name: str, process: tuple[str, int], several: bool, released: bool, book: object) -> Once:
     """A mark that was pickled, with what was known of it then."""
     if released:
         with _lock:
-            _spent.setdefault(name, (None if book is None else _Elsewhere(book), 1))
+            _spent.setdefault(name, (book, 1))
     return Once(what, name, process, several)

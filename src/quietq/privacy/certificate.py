@@ -315,6 +315,11 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
         with certifying():
             return msgspec.structs.replace(self, assumptions=tuple(dict.fromkeys([*kept, *more])))
 
+    def with_remark(self, remark: str) -> "Certificate":
+        """Returns the same promise with one more remark, e.g. on how large the noise came out."""
+        with certifying():
+            return msgspec.structs.replace(self, remarks=(*self.remarks, remark))
+
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 

@@ -241,7 +241,9 @@ class Transcript:
         """Returns the public part: what the queries so far promise; refused if one's noise is too small for it."""
         # A law that many queries share is asked once what it is.
         laws = {id(query.law): query.law for query in self.queries}
-        noise = {key: (law.norm, law.family, law.size) for key, law in laws.items()}
+        noise: dict[int, tuple[AnyNorm, Family, float]] = {
+            key: (law.norm, law.family, law.size) for key, law in laws.items()
+        }
         queries = []
         for query in self.queries:
             norm, family, size = noise[id(query.law)]
