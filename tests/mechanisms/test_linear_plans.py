@@ -17,8 +17,9 @@ from quietq.privacy import Code
 from quietq.privacy.certificate import certifying
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.privacy.relations import OnePerson
-from quietq.publishing.publish import certificate_of, with_checks
+from quietq.publishing.publish import NO_GO, certificate_of, with_checks
 from quietq.released import open_release
+from quietq.released.container import digest_of
 from quietq.released.private_network import PrivatePolicy
 
 WHOLE, PEOPLE, STEPS = Budget(2, 1e-5), 40, 5
@@ -82,6 +83,31 @@ def test_a_plan_that_a_check_spoke_for_promises_both(listed, tmp_path):
     assert any("plan and what is wanted were not made from these" in one.text for one in found.assumptions)
 
 
+def test_a_policy_that_people_spoke_against_leaves_with_a_warning_and_a_remark(listed, tmp_path):
+    world, plan, check = listed
+    against, spoken_for = (replace(check, threshold=check.share + moved) for moved in (1e-9, -1e-9))
+    with pytest.warns(UserWarning, match="NO GO: the people who were asked did not speak for this policy"):
+        publish(plan, tmp_path / "policy.qq", trained_on=world, check=against)
+    found = certificate_in(tmp_path / "policy.qq")
+    assert NO_GO in found.remarks
+    assert NO_GO in str(found)
+    publish(plan, tmp_path / "policy.qq", trained_on=world, check=spoken_for)  # warnings are errors
+    assert NO_GO not in certificate_in(tmp_path / "policy.qq").remarks
+
+
+def test_a_policy_is_named_by_its_numbers(listed):
+    world, plan, check = listed
+    policy = plan.as_policy(world.certificate)
+    assert digest_of(policy) == check.policy == digest_of(replace(policy, certificate=check.certificate))
+    for other in (
+        replace(plan, weights=plan.weights + 1e-12),
+        replace(plan, middle=plan.middle + 1e-12),
+        replace(plan, deviation=plan.deviation * (1 + 1e-12)),
+    ):
+        assert digest_of(other.as_policy(world.certificate)) != check.policy
+    assert digest_of(replace(policy, clip=9.0)) != check.policy
+
+
 def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
     people, account, path = (
         read(rows_of(PEOPLE, 4, numbers=False), PEOPLE, False),
@@ -99,7 +125,7 @@ def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
     pairs = list(zip(plans, some, strict=True))
     checks = [check_plan(world, people, one, 1, part, steps=STEPS, account=account) for one, part in pairs]
     for given in (checks[0], checks[:2]):
-        with pytest.raises(InvalidInput, match=r"check must be of the plan that is published; .* all of their checks"):
+        with pytest.raises(InvalidInput, match=r"of the policy that is published; .* all of their checks"):
             publish(plans[2], path, trained_on=world, check=given)
     assert not path.exists()
     publish(plans[2], path, trained_on=world, check=[*checks, checks[0]])  # each is counted once
@@ -113,11 +139,11 @@ def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
 
 
 def test_a_check_is_not_dropped_where_nothing_is_certified(listed):
-    world, _, check = listed
+    world, plan, check = listed
     claimed = structs.replace(world.certificate, standing="claimed", remarks=("Nobody proved it.",))
     for one in (claimed, replace_standing(world.certificate)):
         with pytest.raises(InvalidInput, match=f"of what trained_on gives is {one.standing!r}: leave check out"):
-            with_checks(one, [check], world)
+            with_checks(plan.as_policy(one), [check], world)
 
 
 def test_what_does_not_belong_together_is_refused(listed, tmp_path):
@@ -205,6 +231,7 @@ def test_wrappers_of_stable_baselines_are_seen_through(listed, tmp_path):
     from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
     from quietq import PrivateReward, people
+    from quietq.publishing.stable_baselines import policy_of
     from quietq.worlds.world_vec_env import WorldVecEnv
 
     world, _, check = listed
@@ -212,8 +239,13 @@ def test_wrappers_of_stable_baselines_are_seen_through(listed, tmp_path):
     for env in (single, several, DummyVecEnv([lambda: Monitor(world.env(steps=3))])):
         assert certificate_of(env) == world.certificate
     model = sb3.PPO("MlpPolicy", several, n_steps=2, batch_size=2, device="cpu", policy_kwargs={"net_arch": [4]})
-    publish(model, tmp_path / "policy.qq", trained_on=several, check=check)
-    assert certificate_in(tmp_path / "policy.qq").mu == pytest.approx(WHOLE.mu)
+    with pytest.raises(InvalidInput, match="check must be of the policy that is published"):
+        publish(model, tmp_path / "policy.qq", trained_on=several, check=check)
+    assert not (tmp_path / "policy.qq").exists()
+    of_model = replace(check, policy=digest_of(policy_of(model, several)))
+    publish(model, tmp_path / "policy.qq", trained_on=several, check=[check, of_model])
+    found = certificate_in(tmp_path / "policy.qq")
+    assert found.mu == pytest.approx(math.hypot(WHOLE.mu, check.certificate.mu))
     gymnasium = pytest.importorskip("gymnasium")
     first, second = (
         privatise(lambda s: s, Budget(1, 1e-5), relation=people(50, low=0, high=1, slope=1)) for _ in range(2)

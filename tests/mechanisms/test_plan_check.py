@@ -1,6 +1,6 @@
 """A private check of a plan: what it says, what it costs, and that each person counts for themselves."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -141,6 +141,7 @@ def test_company_changes_no_bit(which, world, plan):
         statistic = _Returns(Played(world, plan, STEPS), 0.0)
     together = statistic.of_people(starts, columns)
     assert np.isfinite(together).all()
+    assert len(np.unique(together, axis=0)) == len(sizes)  # numbers of their own, and not votes
     for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         alone = {name: column[start : start + size] for name, column in columns.items()}
         assert np.array_equal(statistic.of_people(np.array([0]), alone)[0], together[i])
@@ -171,9 +172,14 @@ def test_nothing_is_said_of_what_overflows(world, plan):
     assert (np.abs(said) <= 0.5).all()
 
 
+@dataclass(frozen=True, eq=False)
 class _Returns(OwnWorlds):
+    """The returns themselves, in the place of who says yes."""
+
+    size: int = 1
+
     def says(self, returns: np.ndarray) -> np.ndarray:
-        return returns
+        return returns[:, None]
 
 
 def test_functions_that_fail_say_nothing_of_people(people):

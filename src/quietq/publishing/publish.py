@@ -14,6 +14,7 @@ Proof: docs/theory.md#adaptive-composition.
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from quietq.privacy import Certificate, Code, InvalidInput, PrivacyWarning, Quie
 from quietq.privacy.certificate import together
 from quietq.privacy.checks import instance
 from quietq.released import signature
-from quietq.released.container import pack, read, replace_file, unpack
+from quietq.released.container import digest_of, pack, read, replace_file, unpack
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Publishable
@@ -32,13 +33,15 @@ from quietq.released.release_file import open_bytes, write_release
 from quietq.worlds.guards import inner_environments
 from quietq.worlds.own_reward import OwnReward
 from quietq.worlds.plan_check import CheckedPlan
-from quietq.worlds.planning import MOST_DEVIATIONS, LinearPolicy, policy_shape
+from quietq.worlds.planning import LinearPolicy, policy_shape
 from quietq.worlds.private_env import PrivateWorldEnv, WorldCopies
 from quietq.worlds.private_reward import PrivateReward
 
 FilePath = str | os.PathLike[str]
 Protected = Publishable | PrivateReward | OwnReward | PrivateWorldEnv | WorldCopies
 """What has a certificate: a release, or an environment of one."""
+NO_GO = "NO GO: the people who were asked did not speak for this policy."
+"""What a certificate remarks of a policy that is published though its check said no."""
 
 
 def publish(
@@ -76,11 +79,11 @@ def publish(
     if _is_model(thing):
         from quietq.publishing.stable_baselines import policy_of  # needs that library, which the caller has
 
-        thing = policy_of(thing, trained_on, box, _checks(check))
+        thing = with_checks(policy_of(thing, trained_on, box), _checks(check), trained_on)
     elif type(thing) is LinearPolicy:
         if box is not None:
             raise InvalidInput("box is for models of Stable-Baselines3; that of a plan is its world's: leave it out.")
-        thing = _policy_of_plan(thing, trained_on, _checks(check))
+        thing = with_checks(_policy_of_plan(thing, trained_on), _checks(check), trained_on)
     elif any(one is not None for one in (trained_on, check, box)):
         raise InvalidInput(
             "trained_on, check and box are for models of Stable-Baselines3 and plans of plan_linear, not for a "
@@ -118,8 +121,8 @@ def _checks(check: Any) -> tuple[CheckedPlan, ...]:
     return tuple(dict.fromkeys(every))
 
 
-def _policy_of_plan(plan: LinearPolicy, trained_on: object, checks: Sequence[CheckedPlan]) -> PrivatePolicy:
-    """The same policy as one layer, in the units of states and actions; the first of a list of actions scores 0."""
+def _policy_of_plan(plan: LinearPolicy, trained_on: object) -> PrivatePolicy:
+    """The plan as a policy, with the certificate of the world that it was made in."""
     own, world = certificate_of(trained_on), release_behind(trained_on)
     elsewhere = plan.made_in is not None and not same_release(plan.made_in, world)
     if (
@@ -129,29 +132,7 @@ def _policy_of_plan(plan: LinearPolicy, trained_on: object, checks: Sequence[Che
         or plan.weights.shape != policy_shape(plan.spaces)
     ):
         raise InvalidInput("trained_on must be the world that the plan was made in: plan_linear(world).")
-    low, width = np.array(plan.spaces.box.low), np.array(plan.spaces.box.width)
-    weights, biases = plan.weights[1:].T, plan.weights[0]
-    acting, ends = plan.spaces.action_box, None
-    if acting is None:
-        others = (plan.spaces.actions or 1) - 1
-        weights = np.concatenate([np.zeros((1, len(low))), weights[:others]])
-        biases = np.concatenate([np.zeros(1), biases[:others]])
-    else:  # -1 and 1 are the ends of an action's range
-        ends = np.array([acting.low, acting.high])
-        half = (ends[1] - ends[0]) / 2
-        weights, biases = half[:, None] * weights, ends[0] + half * (1 + biases)
-    return PrivatePolicy(
-        "tanh",
-        "values" if acting is None else "clipped",
-        (weights,),
-        (biases,),
-        plan.spaces.box,
-        with_checks(own, checks, trained_on, plan).with_assumption(Code.TRAINED()),
-        ends,
-        np.stack([low + plan.middle * width, plan.deviation * width]),
-        MOST_DEVIATIONS,
-        labels=world.labels,
-    )
+    return replace(plan, made_in=world).as_policy(own.with_assumption(Code.TRAINED()))
 
 
 def function_of(thing: Any, not_private: bool) -> Publishable:
@@ -222,26 +203,30 @@ def _one(trained_on: object) -> Protected:
     return found[0]
 
 
-def with_checks(
-    certificate: Certificate, checks: Sequence[CheckedPlan], trained_on: object, plan: LinearPolicy | None = None
-) -> Certificate:
-    """What is promised if a policy that was made of the one was published because of what all of the others said.
+def with_checks(policy: PrivatePolicy, checks: Sequence[CheckedPlan], trained_on: object) -> PrivatePolicy:
+    """The policy with what is promised if it was published because of what all of the checks said; one is of it.
 
-    Where that policy is a `plan`, one of the checks must be of it.
+    A no-go is no refusal, but it is not passed over: a warning says it here, and a remark in the certificate.
     """
     if not checks:
-        return certificate
+        return policy
+    certificate = policy.certificate
     if certificate.standing != "certified":
         raise InvalidInput(
             f"What a check cost can only be added to a certified promise, and the standing of what trained_on gives is "
             f"{certificate.standing!r}: leave check out."
         )
-    _belong(certificate, checks, release_behind(trained_on), plan)
-    return together([certificate, *(one.certificate for one in checks)], Code.CHECKS_COUNTED(len(checks)))
+    own = _own_checks(policy, checks, release_behind(trained_on))
+    certificate = together([certificate, *(one.certificate for one in checks)], Code.CHECKS_COUNTED(len(checks)))
+    if any(one.threshold is not None and not one.go for one in own):
+        warnings.warn(f"{NO_GO} It is published all the same.", UserWarning, stacklevel=3)
+        certificate = certificate.with_remark(NO_GO)
+    return replace(policy, certificate=certificate)
 
 
-def _belong(certificate: Certificate, checks: Sequence[CheckedPlan], world: object, plan: LinearPolicy | None) -> None:
-    """Refuses checks of other people, of another world, or none of which is of the plan."""
+def _own_checks(policy: PrivatePolicy, checks: Sequence[CheckedPlan], world: object) -> list[CheckedPlan]:
+    """The checks of this policy; refused if there is none, or if one is of other people or of another world."""
+    certificate = policy.certificate
     for check in checks:
         own = check.certificate
         if own.standing != "certified":
@@ -255,16 +240,14 @@ def _belong(certificate: Certificate, checks: Sequence[CheckedPlan], world: obje
                 "check must be of a plan in the world that trained_on gives, as check_plan(world, ...) gives it: what "
                 "another world cost would not be counted."
             )
-    if plan is not None and not any(check.played and _same_plan(check.played.policy, plan) for check in checks):
+    digest = digest_of(policy)
+    found = [check for check in checks if check.policy == digest]
+    if not found:
         raise InvalidInput(
-            "check must be of the plan that is published; where several were compared, give all of their checks: "
+            "check must be of the policy that is published; where several were compared, give all of their checks: "
             "check=[...]."
         )
-
-
-def _same_plan(one: LinearPolicy, other: LinearPolicy) -> bool:
-    arrays = ("weights", "middle", "deviation")
-    return one.spaces == other.spaces and all(np.array_equal(getattr(one, a), getattr(other, a)) for a in arrays)
+    return found
 
 
 def _protected(thing: object) -> Iterator[Protected | None]:

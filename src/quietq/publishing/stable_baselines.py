@@ -22,22 +22,19 @@ from torch import nn
 
 from quietq.noise import Box, Domain
 from quietq.privacy import Certificate, Code, InvalidInput, PrivacyWarning
-from quietq.publishing.publish import certificate_of, release_behind, with_checks
+from quietq.publishing.publish import certificate_of, release_behind
 from quietq.released.private_network import LARGEST, LEAK, Activation, PolicyOutput, PrivatePolicy
 from quietq.released.publishable import UNNAMED, Labels, Publishable
-from quietq.worlds.plan_check import CheckedPlan
 
 LARGEST_BOUND = 1e10
 """Observations that may be larger count as unbounded: no environment means it."""
 _SUPPORTED = "publish takes the MlpPolicy of PPO, A2C, DQN, SAC, TD3 and DDPG"
 
 
-def policy_of(
-    model: BaseAlgorithm, trained_on: object, box: Domain | None = None, checks: Sequence[CheckedPlan] = ()
-) -> PrivatePolicy:
+def policy_of(model: BaseAlgorithm, trained_on: object, box: Domain | None = None) -> PrivatePolicy:
     """The policy of a model that was trained on this private reward or world, checked to act as the model does."""
     own = certificate_of(trained_on)
-    certificate = with_checks(own, checks, trained_on).with_assumption(Code.TRAINED())
+    certificate = own.with_assumption(Code.TRAINED())
     activation, weights, biases = _network(_layers(model.policy))
     observations = model.observation_space
     if not isinstance(observations, gymnasium.spaces.Box) or len(observations.shape) != 1:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from quietq.privacy import InvalidInput
-from quietq.released.publishable import Arrays, InvalidRelease, Json, require
+from quietq.released.publishable import Arrays, InvalidRelease, Json, Publishable, require
 
 MOST_BYTES = 256 * 2**20
 MOST_HEADER_BYTES = 2**20
@@ -56,6 +56,12 @@ def hash_of(text: str, arrays: Arrays) -> str:
     for array in arrays.values():
         digest.update(_bytes(array))
     return digest.hexdigest()
+
+
+def digest_of(released: Publishable) -> str:
+    """A name for what a released thing computes: of its kind and numbers, and not of its certificate, box or labels."""
+    details, arrays = released.to_arrays()
+    return hash_of(json.dumps(details, sort_keys=True), arrays)
 
 
 def pack(text: str, arrays: Arrays, signed: Mapping[str, str] | None = None) -> bytes:

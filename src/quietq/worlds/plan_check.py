@@ -31,6 +31,7 @@ from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWa
 from quietq.privacy.account import Receipted
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, instance, real
+from quietq.released.container import digest_of
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Json
 from quietq.released.world_model import Known
@@ -131,9 +132,11 @@ class OwnWorlds(Vector):
             terms, odds = ENDS_SPREAD * _bends(after), _odds(row_by_row(self.played.simulator.ends, after))
             ended = columns["end"] > 0
             ends = ENDS_SPREAD * np.stack([_own_odds(terms[own], odds[own], ended[own]) for own in people])
-        returns = self.played.returns(states[starts], np.stack(weights), rewards, ends)[:, None]
-        # Who has no return counts for neither.
-        return np.where(np.isnan(returns), 0.0, np.where(returns >= self.wanted, 0.5, -0.5))
+        return self.says(self.played.returns(states[starts], np.stack(weights), rewards, ends))
+
+    def says(self, returns: Float[np.ndarray, " people"]) -> Float[np.ndarray, "people size"]:
+        """A vote for each person, by the plan's return in their world; who has no return counts for neither."""
+        return np.where(np.isnan(returns), 0.0, np.where(returns >= self.wanted, 0.5, -0.5))[:, None]
 
 
 def _bends(points: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some terms"]:
@@ -212,8 +215,10 @@ class CheckedPlan(Receipted):
     threshold: float | None = None
     """From which share on it is a go, as whoever asked said beforehand. There is no default: which share tells good
     plans from others differs from system to system."""
+    policy: str = ""
+    """Which policy it is of: the digest of its numbers, which `publish` holds against what is published."""
     played: Played | None = field(default=None, repr=False)
-    """Which plan it is of, and in which world, for `publish` to hold against what is published; in memory only."""
+    """In which world it is played, for `publish`; in memory only."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -270,7 +275,9 @@ class PlanCheck(Mechanism):
         return float(answer[0]) + 0.5, query.law.sigma
 
     def result(self, released: tuple[float, float], certificate: Certificate) -> CheckedPlan:
-        return CheckedPlan(*released, self.wanted, self.promised, certificate, self.threshold, replace(self.played))
+        policy = digest_of(self.played.policy.as_policy(certificate))
+        played = replace(self.played)
+        return CheckedPlan(*released, self.wanted, self.promised, certificate, self.threshold, policy, played)
 
 
 def _promised(played: Played) -> float:

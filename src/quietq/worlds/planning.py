@@ -24,8 +24,9 @@ from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import count
-from quietq.released.private_network import PrivateNetwork, corners, interpolate
+from quietq.released.private_network import PrivateNetwork, PrivatePolicy, corners, interpolate
 from quietq.released.private_world import PrivateWorld
+from quietq.released.publishable import UNNAMED
 from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.private_env import ENSEMBLE, Simulator
 from quietq.worlds.walk import WALK, walk_reward
@@ -319,6 +320,32 @@ class LinearPolicy:
         box, acting = self.spaces.box, self.spaces.action_box
         actions = self.acts(np.clip((np.asarray(states) - box.low) / np.array(box.width), 0.0, 1.0))
         return actions if acting is None else np.array(acting.low) + actions * np.array(acting.width)
+
+    def as_policy(self, certificate: Certificate) -> PrivatePolicy:
+        """The same policy as one layer, in the units of states and actions; the first of a list of actions scores 0."""
+        low, width = np.array(self.spaces.box.low), np.array(self.spaces.box.width)
+        weights, biases = self.weights[1:].T, self.weights[0]
+        acting, ends = self.spaces.action_box, None
+        if acting is None:
+            others = (self.spaces.actions or 1) - 1
+            weights = np.concatenate([np.zeros((1, len(low))), weights[:others]])
+            biases = np.concatenate([np.zeros(1), biases[:others]])
+        else:  # -1 and 1 are the ends of an action's range
+            ends = np.array([acting.low, acting.high])
+            half = (ends[1] - ends[0]) / 2
+            weights, biases = half[:, None] * weights, ends[0] + half * (1 + biases)
+        return PrivatePolicy(
+            "tanh",
+            "values" if acting is None else "clipped",
+            (weights,),
+            (biases,),
+            self.spaces.box,
+            certificate,
+            ends,
+            np.stack([low + self.middle * width, self.deviation * width]),
+            MOST_DEVIATIONS,
+            labels=UNNAMED if self.made_in is None else self.made_in.labels,
+        )
 
 
 def policy_shape(spaces: Spaces) -> tuple[int, int]:
