@@ -29,8 +29,8 @@ def rows_of(people: int, steps: int = 12, seed: int = 0, numbers: bool = False) 
 
 def read(rows: object, people: int, numbers: bool = False, **options) -> Sessions:
     acts: dict = {"actions": [(-1, 1)]} if numbers else {"actions": [0, 1]}
-    given: dict = {"reward": "reward", "end": "end", "next_state": ["next x", "next y"], **acts, **options}
+    given: dict = {"reward": "reward", "end": "end", "next_state": ["next x", "next y"], "box": BOX, **acts, **options}
     return Sessions.read(
-        rows, person="who", step="step", state=["x", "y"], action=["push"] if numbers else "push", box=BOX,
+        rows, person="who", step="step", state=["x", "y"], action=["push"] if numbers else "push",
         people=people, **given,
     )  # fmt: skip

@@ -22,7 +22,7 @@ from quietq import (
     privatise,
     publish,
 )
-from quietq.mechanisms.moments import SETTINGS
+from quietq.mechanisms.moments import SETTINGS, Moments
 from quietq.noise import Box
 from quietq.worlds.planning import plan_linear
 from quietq.worlds.private_env import PrivateWorldEnv, Simulator
@@ -240,11 +240,58 @@ def test_a_plan_in_it_is_a_plan_outside(pushed):
         ({"reward": None}, None, "rewards"),
         ({}, WorldModel(moves={2: abs}), "coordinates 0 to 1"),
         ({}, WorldModel(moves={0: abs, 1: abs}), "leave a coordinate"),
+        ({}, WorldModel(circles=((1, 2),)), "coordinates 0 to 1, not of 2"),
+        ({"box": [(-2, 2), (-0.9, 2)]}, WorldModel(circles=((0, 1),)), "box holds -1 to 1; that of coordinate 1"),
     ],
 )
 def test_what_cannot_be_learned_is_refused(options, model, refusal):
     with pytest.raises(InvalidInput, match=refusal):
         privatise(read(rows_of(30, 3), 30, **options), BUDGET, world=model)
+
+
+@pytest.mark.parametrize("circles", [((0, 1),), ((1, 0),)])
+def test_cosine_and_sine_stay_on_their_circle(circles, tmp_path):
+    """At the start and after each step, in memory and from a file, whatever the release's own states are."""
+    world = privatise(read(rows_of(PEOPLE, 4), PEOPLE), BUDGET, world=WorldModel(circles=circles), simulate=0)
+    publish(world, tmp_path / "world.qq", not_private=True)
+    again = load(tmp_path / "world.qq")
+    assert isinstance(again, PrivateWorld)
+    assert again.model.circles == circles
+    assert f"circles={circles}" in str(again)
+    declared = Moments(read(rows_of(2, 2), 2), BUDGET, world.model).conditions
+    assert any("on a circle" in str(one.values) for one in declared)
+    rng = np.random.default_rng(0)
+    for one in (world, again):
+        simulator = Simulator(one)
+        begin = simulator.start(rng.random((500, simulator.draws)))
+        after = simulator.step(begin, rng.integers(0, 2, 500), rng.random((500, simulator.draws))).states
+        for states in (begin, after):
+            assert np.linalg.norm(simulator.raw(states), axis=1) == pytest.approx(np.ones(500), abs=1e-12)
+    free = Simulator(replace(world, model=WorldModel()))
+    assert np.linalg.norm(free.raw(free.start(rng.random((500, free.draws)))), axis=1).std() > 0.1
+    with pytest.raises(InvalidInput, match="circles"):
+        again.with_known(WorldModel())
+
+
+def test_known_starts_and_an_angle_that_nothing_tells_are_on_the_circle_too(pushed):
+    model = replace(pushed.model, start=lambda draws: 0 * draws, circles=((0, 1),))
+    simulator = Simulator(replace(pushed, model=model))
+    begin = simulator.start(np.full((3, simulator.draws), 0.5))
+    assert simulator.raw(begin) == pytest.approx(np.array([[1.0, 0.0]] * 3))
+
+
+@pytest.mark.parametrize(
+    ("circles", "refusal"),
+    [
+        (((0, -1),), "circles must be pairs"),
+        (((0, True),), "circles must be pairs"),
+        (((0, 0),), "each coordinate once"),
+        (((0, 1), (1, 2)), "each coordinate once"),
+    ],
+)
+def test_circles_are_pairs_of_different_coordinates(circles, refusal):
+    with pytest.raises(InvalidInput, match=refusal):
+        WorldModel(circles=circles)
 
 
 def test_sessions_without_ends_never_end():

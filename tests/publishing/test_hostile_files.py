@@ -222,6 +222,11 @@ def test_what_a_world_says_of_itself_must_fit(tmp_path):
         ),
         ({"errors": {**errors, "ends_noise": None}}, "its errors must be stated for all that is learned"),
         ({"errors": {**errors, "starts_seen": None}}, "its errors must be stated for all that is learned"),
+        ({"circles": [[0, 2]]}, "circles must be of coordinates 0 to 1, not of 2"),
+        ({"circles": [[0, 0]]}, "circles must name each coordinate once"),
+        ({"circles": [[0, 1]]}, "whose box holds -1 to 1; that of coordinate 1"),
+        ({"circles": [[0]]}, "Expected `array` of length 2"),
+        ({"circles": [[0, -1]]}, "circles must be pairs"),
         ({"rate": "often"}, "details.rate: Expected `float`, got `str`"),
     ):
         path.write_bytes(whole)

@@ -106,6 +106,7 @@ class Moments(Mechanism):
         self.largest, self.error = 2.0, 1e-12
         self.spaces = spaces = sessions.spaces
         self.model = world or WorldModel()
+        self.model.require_circles(spaces.box)
         self.feature_map = self.model.feature_map(spaces)
         self.moved = self.model.learned(spaces.states)
         """The coordinates whose dynamics are learned."""
@@ -151,7 +152,8 @@ class Moments(Mechanism):
 
     def _conditions(self) -> tuple[Assumption, ...]:
         released = tuple(code() for part, code in PART_CODES.items() if part in self._mu)
-        known = ", ".join([*self.model.known, *(f"coordinate {i}" for i in self.model.moves)])
+        on_circles = (f"coordinates {i} and {j} on a circle" for i, j in self.model.circles)
+        known = ", ".join([*self.model.known, *(f"coordinate {i}" for i in self.model.moves), *on_circles])
         declared = (Code.KNOWN_PARTS(known),) if known else ()
         return *released, Code.ALL_EPISODES(), *declared
 

@@ -152,6 +152,7 @@ class WorldDetails(Details, frozen=True, tag="world"):
     """As `FeatureMap.describe` has it; `map_of` reads it back."""
     moved: Annotated[tuple[Natural, ...], Meta(min_length=1)]
     known: tuple[Literal["reward", "end", "start"], ...]
+    circles: tuple[tuple[Natural, Natural], ...]
     actions: Count | None
     action_box: Box | None
     low: Real
@@ -198,7 +199,7 @@ class PrivateWorld(Publishable):
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
     known: tuple[str, ...] = ()
     model: WorldModel = field(default_factory=WorldModel)
-    """With the known functions, which a file does not hold."""
+    """With circles, and with the known functions, which a file does not hold."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -274,14 +275,17 @@ class PrivateWorld(Publishable):
 
     def with_known(self, model: WorldModel) -> "PrivateWorld":
         """The same world with the known functions that a file does not hold."""
-        if model.known != self.known or self.moved != model.learned(self.spaces.states):
-            raise InvalidInput(f"This world was made with {self._declared()} declared as known: give these functions.")
+        same = model.known == self.known and self.moved == model.learned(self.spaces.states)
+        if not same or model.circles != self.model.circles:
+            raise InvalidInput(f"This world was made with {self._declared()} declared as known: give these.")
         return replace(self, model=model)
 
     def _declared(self) -> str:
         others = sorted(set(range(self.spaces.states)) - set(self.moved))
-        moves = (f"moves[{i}] ({self.spaces.state_names[i]})" for i in others)
-        return ", ".join([*self.known, *moves]) or "nothing"
+        names = self.spaces.state_names
+        moves = (f"moves[{i}] ({names[i]})" for i in others)
+        circles = [f"circles={self.model.circles}"] if self.model.circles else []
+        return ", ".join([*self.known, *moves, *circles]) or "nothing"
 
     def missing(self) -> str | None:
         """What was declared as known, if it is not there."""
@@ -297,6 +301,7 @@ class PrivateWorld(Publishable):
             feature_map=self.feature_map.to_dict(),
             moved=self.moved,
             known=self.known,  # pyright: ignore[reportArgumentType]
+            circles=self.model.circles,
             actions=spaces.actions,
             action_box=spaces.action_box,
             low=spaces.low,
@@ -338,6 +343,7 @@ class PrivateWorld(Publishable):
             box=stored.box,
             certificate=stored.certificate,
             known=said.known,
+            model=WorldModel(circles=said.circles),
         )
         world.check()
         return world
@@ -347,6 +353,7 @@ class PrivateWorld(Publishable):
         require(sorted(set(known), key=("reward", "end", "start").index) == list(known), "what is known is named once")
         rising = sorted(set(self.moved)) == list(self.moved) and self.moved[-1] < spaces.states
         require(rising, "its moved coordinates must be some of the box's")
+        self.model.require_circles(self.box)
         for name, part, declared, outputs in (
             ("reward", self.reward, "reward", spaces.actions or 1),
             ("ends", self.ends, "end", 1),

@@ -9,7 +9,7 @@ from quietq.feedback.spaces import Spaces
 from quietq.noise import Box as Box
 from quietq.noise.feature_maps import MOST_TERMS, FeatureMap, Polynomials, Term, is_data
 from quietq.privacy import InvalidInput
-from quietq.privacy.checks import count, instance
+from quietq.privacy.checks import count, instance, shown
 
 Known = Callable[..., Any]
 MOST_FEATURES = 300
@@ -38,6 +38,9 @@ class WorldModel:
     end: Known | None = None
     start: Known | None = None
     moves: Mapping[int, Known] = field(default_factory=dict)
+    circles: tuple[tuple[int, int], ...] = ()
+    """Pairs of coordinates that are cosine and sine of one angle, in either order: ((0, 1),). First states and steps of
+    the private world are projected to the unit circle of each."""
 
     def __post_init__(self) -> None:
         count("degree", self.degree, most=6)
@@ -51,6 +54,7 @@ class WorldModel:
             instance(name, getattr(self, name), Callable | None, "a function")
         if not all(type(i) is int and i >= 0 and callable(one) for i, one in dict(self.moves).items()):
             raise InvalidInput("moves must give functions by the numbers of coordinates, from 0 on.")
+        object.__setattr__(self, "circles", _pairs(self.circles))
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -65,6 +69,17 @@ class WorldModel:
             raise InvalidInput("moves must leave a coordinate whose change is learned.")
         return tuple(i for i in range(states) if i not in self.moves)
 
+    def require_circles(self, box: Box) -> None:
+        """Refuses circles that do not lie in the box of states."""
+        for i in (one for pair in self.circles for one in pair):
+            if i >= box.dimension:
+                raise InvalidInput(f"circles must be of coordinates 0 to {box.dimension - 1}, not of {i}.")
+            if not (box.low[i] <= -1 and box.high[i] >= 1):
+                raise InvalidInput(
+                    f"circles must be of coordinates whose box holds -1 to 1; that of coordinate {i} is "
+                    f"{box.low[i]:g} to {box.high[i]:g}."
+                )
+
     def feature_map(self, spaces: Spaces) -> FeatureMap:
         """Besides a constant: of points that states and actions are together."""
         found = self.features
@@ -76,6 +91,21 @@ class WorldModel:
                 f"The dynamics must be made of at most {MOST_FEATURES} features, not {found.rank}: take a lower degree."
             )
         return found
+
+
+def _pairs(given: object) -> tuple[tuple[int, int], ...]:
+    """Pairs of coordinates, each of which is in one of them at most."""
+    found: list[tuple[int, int]] = []
+    for pair in given if isinstance(given, tuple | list) else [given]:
+        match pair:
+            case (int(one), int(other)) if min(one, other) >= 0 and bool not in (type(one), type(other)):
+                found.append((one, other))
+            case _:
+                sentence = "circles must be pairs of numbers of coordinates, such as ((0, 1),)"
+                raise InvalidInput(f"{sentence}, not {shown(given)}.")
+    if len({i for pair in found for i in pair}) < 2 * len(found):
+        raise InvalidInput(f"circles must name each coordinate once, not {shown(given)}.")
+    return tuple(found)
 
 
 def _terms(spaces: Spaces, degree: int) -> tuple[Term, ...]:

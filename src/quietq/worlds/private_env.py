@@ -113,9 +113,20 @@ class Simulator:
         states = self.world.spaces.states
         if self.world.model.start is not None:
             low, width = self._sides
-            return np.clip((np.asarray(self.world.model.start(draws[..., :states])) - low) / width, 0.0, 1.0)
+            given = (np.asarray(self.world.model.start(draws[..., :states])) - low) / width
+            return self._on_circles(np.clip(given, 0.0, 1.0))
         middle, spread = self._begin
-        return np.clip(middle + _normals(draws, states) @ spread, 0.0, 1.0)
+        return self._on_circles(np.clip(middle + _normals(draws, states) @ spread, 0.0, 1.0))
+
+    def _on_circles(self, states: np.ndarray) -> np.ndarray:
+        """States whose declared cosines and sines have length 1; an angle that nothing tells is 0."""
+        for pair in map(list, self.world.model.circles):
+            low, width = (side[pair] for side in self._sides)
+            raw = low + states[..., pair] * width
+            length = np.linalg.norm(raw, axis=-1, keepdims=True)
+            raw = np.where(length > 0, raw / np.maximum(length, 1e-300), [1.0, 0.0])
+            states[..., pair] = within((raw - low) / width)
+        return states
 
     def step(
         self, states: np.ndarray, actions: np.ndarray, draws: np.ndarray | None, weights: np.ndarray | None = None
@@ -133,6 +144,7 @@ class Simulator:
         for i, move in world.model.moves.items():
             value = move(self.raw(states), self._actions(actions), self.raw(learned))
             after[..., i] = np.clip((value - world.box.low[i]) / world.box.width[i], 0.0, 1.0)
+        after = self._on_circles(after)
         far = np.zeros(after.shape[:-1], bool)
         if self.halt is not None:
             middle, deviation = self._typical
