@@ -14,8 +14,7 @@ from quietq.cli import options
 from quietq.feedback import FEEDBACK
 from quietq.mechanisms.candidates import MECHANISMS
 from quietq.paper.method_table import METHOD_TABLE, Described
-from quietq.privacy.norms import ObservedRewards
-from quietq.privacy.trained_methods import TRAINED_METHODS, TrainedMethod
+from quietq.privacy.norms import TRAINED_METHODS, ObservedRewards, TrainedMethod
 from quietq.worlds import WORLDS, find_world, plan_on_grid
 from quietq.worlds.environment import gymnasium_id, register_worlds
 

@@ -22,7 +22,7 @@ from quietq.noise.grid_path import GridShape, draw_grid
 from quietq.noise.laws import Gaussian, Independent, KNorm
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.observed import observed_mechanism
-from quietq.privacy.cost import Cost
+from quietq.privacy.budget import Cost
 from quietq.privacy.norms import Answers
 from quietq.privacy.relations import LipschitzBall, RkhsBall
 from quietq.worlds import WALK

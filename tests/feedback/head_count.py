@@ -11,8 +11,8 @@ from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
 from quietq.noise.box import Box
 from quietq.noise.laws import Gaussian, Independent
 from quietq.privacy.assumptions import Code
+from quietq.privacy.budget import Cost
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.cost import Cost
 from quietq.privacy.norms import ObservedRewards
 from quietq.privacy.relations import SupBall
 

@@ -15,8 +15,8 @@ from quietq.noise.increments import IncrementBody, to_curve
 from quietq.noise.laws import Gaussian, KNorm
 from quietq.noise.own_values import on_grid
 from quietq.privacy import Code
+from quietq.privacy.budget import Cost
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.cost import Cost
 from quietq.released.private_function import PrivateTable
 
 BALL, BUDGET = people(50, 0, 0.5, 1), Budget(0.9, 1e-4)

@@ -19,8 +19,8 @@ from quietq.feedback.statistic import Vector
 from quietq.mechanisms.privatise import choose
 from quietq.mechanisms.release import release
 from quietq.noise.box import Box
+from quietq.privacy.budget import Cost
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.cost import Cost
 
 BUDGET = Budget(0.9, 1e-4)
 ONE = {"box": (0, 1), "low": 0, "high": 1, "slope": 1}

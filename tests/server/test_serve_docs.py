@@ -12,7 +12,7 @@ import pytest
 from browser import serving_here
 from pages import blocks_of, page_named, print_of, run_command
 
-from quietq.privacy.words import plural
+from quietq.privacy.checks import plural
 from quietq.publishing.server.run import read_token
 
 PAGE = page_named("serving")

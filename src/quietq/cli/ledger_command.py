@@ -52,7 +52,7 @@ def create(
     """Open a source, and make the ledger if it is not there. A budget is set once and never grows."""
     from quietq.ledger import Ledger
     from quietq.ledger.entries import one_line
-    from quietq.privacy.cost import check_caps
+    from quietq.privacy.budget import check_caps
 
     if (epsilon is None) != (delta is None):
         raise qq.InvalidInput("--epsilon and --delta must be given together.")
@@ -73,7 +73,7 @@ def create(
 def show(url: Url, source: Source = None, as_json: AsJson = False) -> None:
     """Show how each source stands: its budget, what was spent of it, and what is left."""
     from quietq.ledger import Ledger
-    from quietq.privacy.words import plural
+    from quietq.privacy.checks import plural
 
     books = Ledger(_without_password(url))
     found = list(books.balances().values()) if source is None else [books.balance(source)]

@@ -39,7 +39,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Tell what to expect of a private reward before anything is spent, and how many people it takes."""
-    from quietq.privacy.words import plural
+    from quietq.privacy.checks import plural
     from quietq.progress import progress_of
 
     budget = qq.Budget(epsilon, delta)
@@ -116,7 +116,7 @@ def calibrate(
     from quietq.mechanisms.privatise import choose
     from quietq.paper.theorem import compare
     from quietq.privacy import PrivacyWarning, weak_promise
-    from quietq.privacy.words import plural
+    from quietq.privacy.checks import plural
 
     budget = qq.Budget(epsilon, delta)
     relation = qq.people(people, low=low, high=high, slope=slope)
@@ -228,7 +228,7 @@ def worlds(
     as_json: AsJson = False,
 ) -> None:
     """List the worlds to train in, and what must stay hidden there; any Gymnasium id will do too."""
-    from quietq.privacy.words import plural
+    from quietq.privacy.checks import plural
     from quietq.worlds import WORLDS, find_world
     from quietq.worlds.environment import gymnasium_id
 

@@ -24,9 +24,8 @@ from quietq.feedback.sessions import Sessions
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import MOST_ITEMS, Polynomials
 from quietq.noise.smooth_prior import ACTIONS_OWN_SHARE, smooth_prior
-from quietq.privacy.checks import Checked, count, one_of, optional
+from quietq.privacy.checks import Checked, count, one_of, optional, plural
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.words import plural
 
 if TYPE_CHECKING:
     import polars

@@ -7,7 +7,11 @@ try:
 except ImportError as error:
     raise MissingExtra.of("ledger", "A ledger needs SQLAlchemy") from error
 
-from quietq.ledger.books import Balance as Balance, Booking as Booking
 from quietq.ledger.database import LedgerUnavailable as LedgerUnavailable
 from quietq.ledger.entries import LedgerEntry as LedgerEntry, TamperedLedger as TamperedLedger
-from quietq.ledger.ledger import Ledger as Ledger, SourceAccount as SourceAccount
+from quietq.ledger.ledger import (
+    Balance as Balance,
+    Booking as Booking,
+    Ledger as Ledger,
+    SourceAccount as SourceAccount,
+)

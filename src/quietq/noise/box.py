@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from quietq.privacy.checks import numbers, positive, real, shown
+from quietq.privacy.checks import numbers, plural, positive, real, shown
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.words import plural
 
 
 @dataclass(frozen=True)

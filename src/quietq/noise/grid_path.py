@@ -22,10 +22,9 @@ from quietq.noise.box import UNIT, Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.exact_gaussian import ROUNDINGS, TINY, Whitened, in_steps
 from quietq.noise.exponential_kernels import Additive, Exponential, Kernel, Product, whiten
-from quietq.privacy.checks import count, instance, positive
+from quietq.privacy.checks import count, instance, plural, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.kernel_norms import AnyKernelNorm
-from quietq.privacy.words import plural
 
 MOST_POINTS = 2**26
 """Of a table; the one more a row that closes its grid is not counted."""

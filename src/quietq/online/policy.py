@@ -33,11 +33,10 @@ from quietq.noise.laws import Gaussian, Independent, KNorm, RoundedLaw
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Arrivals, Assumption, Budget, Code, Cost, weak_promise
 from quietq.privacy.account import Account
-from quietq.privacy.checks import Check, Checked, count, flag, instance, optional, real, same_process, shown
+from quietq.privacy.checks import Check, Checked, count, flag, instance, optional, plural, real, same_process, shown
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, MissingExtra, PrivacyWarning
 from quietq.privacy.norms import Answers, AnyNorm, sensitivity
 from quietq.privacy.transcript import Query, Transcript
-from quietq.privacy.words import plural
 
 UNITS = 2**20
 """An answer is a whole number of these parts of its range, so that sums of up to 2^33 of them are exact in float64."""

@@ -2,14 +2,13 @@
 
 from quietq.privacy.account import Account as Account, Accountant as Accountant, Receipt as Receipt
 from quietq.privacy.assumptions import Assumption as Assumption, Code as Code
-from quietq.privacy.budget import Budget as Budget
+from quietq.privacy.budget import Budget as Budget, Cost as Cost, Spending as Spending
 from quietq.privacy.certificate import (
     AnsweredQuery as AnsweredQuery,
     Certificate as Certificate,
     InvalidCertificate as InvalidCertificate,
     Standing as Standing,
 )
-from quietq.privacy.cost import Cost as Cost, Spending as Spending
 from quietq.privacy.errors import (
     BudgetExhausted as BudgetExhausted,
     EngineFailed as EngineFailed,

@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from quietq.privacy.budget import Budget
+from quietq.privacy.budget import Budget, Cost, Spending, check_caps
 from quietq.privacy.checks import instance, same_process
-from quietq.privacy.cost import Cost, Spending, check_caps
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
 from quietq.privacy.relations import Relation
 

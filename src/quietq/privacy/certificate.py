@@ -20,13 +20,20 @@ import msgspec
 from msgspec import Meta
 
 from quietq.privacy.assumptions import ABOUT_ACCOUNTS, Assumption, Code
-from quietq.privacy.budget import Budget
+from quietq.privacy.budget import Budget, gaussian_event
 from quietq.privacy.checks import real, shown
-from quietq.privacy.cost import gaussian_event
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import implies
 from quietq.privacy.kernel_norms import Family
-from quietq.privacy.norms import Answers, AnyNorm, ObservedRewards, ShapedIncrements, SmoothBound, sensitivity
+from quietq.privacy.norms import (
+    TRAINED_METHODS,
+    Answers,
+    AnyNorm,
+    ObservedRewards,
+    ShapedIncrements,
+    SmoothBound,
+    sensitivity,
+)
 from quietq.privacy.records import Flag, Line, Positive, Record, checked_by, line, read_record
 from quietq.privacy.relations import (
     AnyRelation,
@@ -37,7 +44,6 @@ from quietq.privacy.relations import (
     RewardBall,
     Trajectories,
 )
-from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.version import __version__
 
 if TYPE_CHECKING:

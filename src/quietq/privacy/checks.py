@@ -47,6 +47,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """A number and its noun."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question for whoever may have mistyped a name; nothing if none is near."""
     near = {one.casefold(): one for one in known}

@@ -7,12 +7,12 @@ See docs/theory.md#gaussian-process and docs/theory.md#exponential-kernel.
 """
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from quietq.privacy.checks import shown
+from quietq.privacy.checks import plural, shown
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.records import Count, Line, Positive, Record, checked_by
-from quietq.privacy.words import listed, plural
 
 if TYPE_CHECKING:
     from quietq.privacy.relations import Relation
@@ -23,6 +23,12 @@ data by a smooth bound."""
 MOST_COORDINATES = 256
 """Of a kernel: no file can ask for thousands."""
 _RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
+
+
+def _listed(values: Sequence[float]) -> str:
+    """Numbers, one after the other: 1, 2.5 and 3."""
+    *rest, last = (f"{value:g}" for value in values)
+    return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def _several(name: str, value: object) -> tuple[Any, ...]:
@@ -119,7 +125,7 @@ class AdditiveNorm(KernelNorm, frozen=True, tag="additive"):
         return math.sqrt(len(self.parts))
 
     def in_words(self) -> str:
-        return f"the additive kernel with beta {listed([part.beta for part in self.parts])}"
+        return f"the additive kernel with beta {_listed([part.beta for part in self.parts])}"
 
     def aside(self) -> str:
         return " (the parts' own norms, squared and summed)"
@@ -140,7 +146,7 @@ class ProductNorm(KernelNorm, frozen=True, tag="product"):
         return len(self.betas)
 
     def in_words(self) -> str:
-        return f"the product kernel with beta {listed(self.betas)}"
+        return f"the product kernel with beta {_listed(self.betas)}"
 
 
 class FeatureNorm(KernelNorm, frozen=True, tag="features"):

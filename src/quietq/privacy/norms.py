@@ -9,12 +9,13 @@ methods are here too, so that their certificates are read where JAX is not insta
 import functools
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.privacy.checks import positive, real, shown
+from quietq.privacy.checks import plural, positive, real, shown
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.kernel_norms import (
     AdditiveNorm,
@@ -27,7 +28,6 @@ from quietq.privacy.kernel_norms import (
 from quietq.privacy.records import Count, Natural, Positive, Probability, checked_by
 from quietq.privacy.relations import Arrivals, LipschitzBall, OnePerson, Relation, Trajectories
 from quietq.privacy.smooth_sensitivity import smooth_epsilon
-from quietq.privacy.words import plural
 
 UNIT_ROUNDING = 2.0**-24  # of float32
 FEWEST = 1024
@@ -426,3 +426,28 @@ def sensitivity(norm: Norm, relation: Relation) -> float:
     if found is None or not math.isfinite(found):
         raise InvalidInput(f"Nothing bounds {norm} of neighbours, which are {relation}.")
     return positive("What neighbours differ by in this norm", found)
+
+
+@dataclass(frozen=True)
+class TrainedMethod:
+    """What holds for every release of a method."""
+
+    standing: Literal["none", "claimed", "certified"]
+    norm: type[Norm] | None = None
+    """The norm that its noise is measured in, if every run is a release of its own."""
+    releases: Literal["network", "knots", "noised knots"] = "network"
+    """What its agents are made of: any network, or values at knots, which may be the very numbers that were noised."""
+
+
+TRAINED_METHODS = {
+    "none": TrainedMethod("none"),
+    "published": TrainedMethod("claimed"),
+    "reward": TrainedMethod("certified"),
+    "actor-critic": TrainedMethod("certified"),
+    "value": TrainedMethod("certified", MeanRewards, "knots"),
+    "value-network": TrainedMethod("certified", RewardGradients),
+    "gradient": TrainedMethod("certified", ClippedGradients),
+    "input": TrainedMethod("certified", ObservedRewards, "knots"),
+    "output": TrainedMethod("certified", KnotValues, "noised knots"),
+    "evaluation": TrainedMethod("certified", SmoothBound),
+}

@@ -11,11 +11,10 @@ See docs/theory.md#people.
 import math
 from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
-from quietq.privacy.checks import count, positive, real
+from quietq.privacy.checks import count, plural, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.kernel_norms import AnyKernelNorm, KernelNorm
 from quietq.privacy.records import Count, Flag, Positive, Record, checked_by
-from quietq.privacy.words import plural
 
 
 @runtime_checkable

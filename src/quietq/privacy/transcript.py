@@ -20,10 +20,9 @@ import numpy as np
 
 from quietq.privacy.account import Account, Once, Receipt
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.budget import Budget
+from quietq.privacy.budget import Budget, Cost
 from quietq.privacy.certificate import MOST_QUERIES, AnsweredQuery, Certificate, certifying, is_vouched_for
 from quietq.privacy.checks import is_own, numbers as checked_numbers, same_process
-from quietq.privacy.cost import Cost
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.kernel_norms import Family
 from quietq.privacy.limits import pure_at

@@ -30,9 +30,8 @@ from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import numbers
-from quietq.privacy.norms import AnyNorm, KnotValues, MeanOfPeople
+from quietq.privacy.norms import TRAINED_METHODS, AnyNorm, KnotValues, MeanOfPeople
 from quietq.privacy.records import Count, Natural, Record, checked_by, read_record
-from quietq.privacy.trained_methods import TRAINED_METHODS
 from quietq.released.private_function import PrivateFunction
 from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, require
 

@@ -18,9 +18,8 @@ from quietq.feedback.spaces import checked_names
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Receipted
-from quietq.privacy.norms import AnyNorm, SmoothBound
+from quietq.privacy.norms import TRAINED_METHODS, AnyNorm, SmoothBound
 from quietq.privacy.records import Record, checked_by
-from quietq.privacy.trained_methods import TRAINED_METHODS
 
 Json = dict[str, Any]
 """A JSON object."""

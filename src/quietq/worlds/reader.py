@@ -14,8 +14,7 @@ from jaxtyping import Float
 
 from quietq.noise import Box
 from quietq.privacy import InvalidInput
-from quietq.privacy.checks import numbers, one_of, shown
-from quietq.privacy.words import plural
+from quietq.privacy.checks import numbers, one_of, plural, shown
 from quietq.released.private_function import PrivateFunction
 from quietq.worlds.world import Action, Observation, flat
 

@@ -39,8 +39,7 @@ from quietq.privacy import (
 )
 from quietq.privacy.account import Receipted
 from quietq.privacy.checks import count, instance, shown
-from quietq.privacy.norms import sensitivity
-from quietq.privacy.trained_methods import TRAINED_METHODS
+from quietq.privacy.norms import TRAINED_METHODS, sensitivity
 from quietq.released.private_network import PrivateNetwork, observed
 from quietq.released.publishable import UNNAMED, Labels
 from quietq.released.release_file import open_release, write_release

@@ -23,7 +23,7 @@ from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 
 from quietq.privacy import InvalidInput
-from quietq.privacy.words import plural
+from quietq.privacy.checks import plural
 from quietq.publishing.server.catalogue import (
     ID_DIGITS,
     Catalogue,

@@ -18,8 +18,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from quietq.privacy import InvalidInput, QuietqError
-from quietq.privacy.checks import count, shown
-from quietq.privacy.words import plural
+from quietq.privacy.checks import count, plural, shown
 from quietq.publishing.server.application import create_app
 from quietq.publishing.server.catalogue import Catalogue, ServedFile, open_catalogue, read_served
 from quietq.released.release_file import NOT_PRIVATE
