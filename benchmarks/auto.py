@@ -18,7 +18,7 @@ from jaxtyping import Float
 from benchmarks.study import ROOT, Case, Draws, Numbers, Study
 from quietq.feedback import voters
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import simulate
 from quietq.privacy import Budget, people
 from quietq.privacy.limits import pure_epsilon

@@ -28,7 +28,7 @@ from benchmarks.measuring import Row, ratio
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.returns import Returns
 from quietq.feedback.sessions import Sessions
-from quietq.mechanisms.privatise import choose, privatise
+from quietq.mechanisms.candidates import choose, privatise
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.privacy import Budget, Certificate
@@ -140,7 +140,7 @@ def measure(
         files = write_in_8d(Path(stack.enter_context(tempfile.TemporaryDirectory())), rows, people)
         yield "bytes of files", sum(file.stat().st_size for file in files)
         if engine == "ray":
-            from quietq.feedback.own_ray import ray_session
+            from quietq.feedback.ray_engine import ray_session
 
             stack.enter_context(ray_session(num_cpus=2, object_store_memory=4 * 10**9))
         feedback, took = timed(lambda: read(files, people, engine))

@@ -9,7 +9,7 @@ pytest.importorskip("jax")
 from quietq import Budget, audit as room
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import moments, rounds
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.paper.attacks.attack_plan import plan_trainings
 from quietq.worlds import WALK
 

@@ -55,7 +55,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.mechanisms", "expected"),
     ("quietq.feedback.own_function", "OwnFunction"),
     ("quietq.mechanisms.candidates", "MECHANISMS candidates"),
-    ("quietq.mechanisms.privatise", "choose"),
+    ("quietq.mechanisms.candidates", "choose"),
     ("quietq.worlds", "WALK find_world mean_return plan_on_grid walk_reward"),
     ("quietq.paper.observed", "observe"),
     ("quietq.online",

@@ -9,7 +9,7 @@ import pytest
 
 from quietq import Budget
 from quietq.audit.finding import Finding
-from quietq.mechanisms.mechanism import Mechanism
+from quietq.mechanisms.release import Mechanism
 from quietq.noise.laws import Law
 from quietq.worlds import WALK
 

@@ -12,8 +12,8 @@ from quietq import Budget, SupBall
 from quietq.audit.draws import BestTest, optimal_weights
 from quietq.audit.finding import Attack
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
+from quietq.mechanisms.release import Mechanism, Query
 from quietq.noise.ball import Ball
 from quietq.noise.box import UNIT
 from quietq.noise.entropy import SeededEntropy

@@ -19,9 +19,9 @@ from quietq.audit.distinguisher import Scores
 from quietq.audit.draws import audit_reward
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.mechanism import Mechanism
+from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.path import GaussianProcessMechanism
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.release import Mechanism
 from quietq.noise import increments
 from quietq.noise.ball import Ball
 from quietq.noise.box import Box

@@ -17,8 +17,8 @@ from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
 from quietq.audit.neighbours import Look, moves
 from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.path import GaussianProcessMechanism
-from quietq.mechanisms.privatise import choose
 from quietq.noise.box import Box
 from quietq.noise.exponential_kernels import Additive, Exponential, Product
 from quietq.paper import (

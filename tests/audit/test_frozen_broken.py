@@ -18,10 +18,9 @@ from quietq.audit.worst_rows import worst_rows
 from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.mechanism import Mechanism
+from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.path import Path
-from quietq.mechanisms.privatise import choose
-from quietq.mechanisms.release import simulate
+from quietq.mechanisms.release import Mechanism, simulate
 from quietq.noise import increments
 from quietq.noise.box import UNIT
 from quietq.noise.exponential_kernels import Exponential

@@ -10,7 +10,7 @@ import pytest
 from quietq import Budget, InvalidInput, LipschitzBall, SupBall
 from quietq.audit.neighbours import MOVES, Pair, farthest_move, neighbours
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.noise.exponential_kernels import Exponential
 from quietq.paper.attacks.on_trainings import PairReward
 from quietq.privacy.relations import RkhsBall

@@ -11,7 +11,7 @@ from quietq import Budget
 from quietq.audit.draws import BestTest
 from quietq.audit.finding import Promise
 from quietq.feedback import Ratings
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.noise.feature_maps import Splines
 
 SURE = 1 - 1e-6

@@ -19,7 +19,7 @@ from quietq.feedback.imitation_statistics import OwnReturns
 from quietq.feedback.network_gradient import ImitationGradient
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.mechanisms.clone import CloneSettings, Cloning
-from quietq.mechanisms.mechanism import mean_of_people
+from quietq.mechanisms.release import mean_of_people
 
 AMPLE, PEOPLE, STEPS = Budget(10.0, 1e-6), 20, 4
 SHORT = CloneSettings(state_rounds=2, threshold_rounds=2, steps=3, hidden=4, rows=6)

@@ -18,7 +18,7 @@ from quietq.feedback.names import NAME, NUMBER
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms import rounds
-from quietq.mechanisms.mechanism import mean_of_people
+from quietq.mechanisms.release import mean_of_people
 from quietq.mechanisms.rounds import Rounds
 
 AMPLE = Budget(10.0, 1e-6)

@@ -13,8 +13,8 @@ from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.transition_statistics import NormalisedMoments, triangle
 from quietq.mechanisms import moments, rounds
 from quietq.mechanisms.iterated_whitening import square
-from quietq.mechanisms.mechanism import Mechanism, mean_of_people
 from quietq.mechanisms.moments import Moments
+from quietq.mechanisms.release import Mechanism, mean_of_people
 from quietq.released.world_model import WorldModel
 from quietq.worlds.plan_check import PlanCheck, Played
 from quietq.worlds.planning import LinearPolicy

@@ -7,7 +7,7 @@ import numpy as np
 
 from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms.mechanism import SLACK, Mechanism, Query
+from quietq.mechanisms.release import SLACK, Mechanism, Query
 from quietq.noise.box import Box
 from quietq.noise.laws import Gaussian, Independent
 from quietq.privacy.assumptions import Code

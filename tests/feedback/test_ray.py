@@ -33,8 +33,8 @@ from quietq.noise.feature_maps import Polynomials, Splines
 from quietq.privacy.errors import EngineFailed, InvalidInput, MissingExtra
 
 ray = pytest.importorskip("ray")
-from quietq.feedback import own_ray, rows  # noqa: E402 - some need Ray
-from quietq.feedback.own_ray import ray_session  # noqa: E402
+from quietq.feedback import ray_engine, rows  # noqa: E402 - some need Ray
+from quietq.feedback.ray_engine import ray_session  # noqa: E402
 
 # Ray leaves sockets and files to the garbage collector, and announces changes of its own
 pytestmark = [
@@ -408,16 +408,16 @@ def test_only_the_user_can_read_the_token(monkeypatch: pytest.MonkeyPatch, tmp_p
     for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    own_ray._hide_token()
+    ray_engine._hide_token()
     (file,) = (tmp_path / ".ray").iterdir()
     assert (file.name, file.stat().st_mode & 0o777, len(file.read_text())) == ("auth_token", 0o600, 64)
     file.write_text("another")  # which may be in use
     file.chmod(0o644)
-    own_ray._hide_token()
+    ray_engine._hide_token()
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("another", 0o600)
     monkeypatch.setenv("HOME", "/dev/null")
     with pytest.raises(InvalidInput, match="RAY_AUTH_TOKEN_PATH must name a file"):
-        own_ray._hide_token()
+        ray_engine._hide_token()
 
 
 OWN = """if True:

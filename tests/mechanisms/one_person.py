@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from quietq import Ratings
-from quietq.mechanisms.mechanism import Mechanism
+from quietq.mechanisms.release import Mechanism
 from quietq.noise.entropy import SeededEntropy
 
 ADVERSARIES = {

@@ -31,8 +31,7 @@ from quietq import (
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.statistic import Vector
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.mechanism import Mechanism, mean_of_people
-from quietq.mechanisms.release import release
+from quietq.mechanisms.release import Mechanism, mean_of_people, release
 from quietq.online.linear import Linear
 from quietq.paper import Evaluation
 from quietq.privacy import Certificate, QuietqError

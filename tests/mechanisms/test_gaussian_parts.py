@@ -11,7 +11,7 @@ from quietq import Accountant, Budget, InvalidInput, Ratings, Sessions, Trajecto
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms import evaluate_policies
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.paper import Evaluation
 from quietq.privacy import Cost, people
 

@@ -10,7 +10,7 @@ from scipy.stats import gamma, ks_2samp, kstest
 
 from quietq import Budget, InvalidInput, people
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.grid_path import draw_grid
 from quietq.noise.increments import IncrementBody, least_shape, to_curve, vertices

@@ -13,7 +13,7 @@ from quietq.feedback.imitation_statistics import OwnReturns, ReturnCounts, State
 from quietq.feedback.network_gradient import ImitationGradient, number_of_weights
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms.mechanism import mean_of_people
+from quietq.mechanisms.release import mean_of_people
 from quietq.noise.box import Box
 
 ROWS, STATES, PEOPLE = 5, 3, 12

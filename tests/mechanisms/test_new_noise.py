@@ -14,8 +14,7 @@ from scipy.stats import kstest
 from quietq import Budget, InvalidInput, Ratings, load, people, privatise, publish
 from quietq.audit import audit_reward, frozen_release
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.candidates import MECHANISMS
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import MECHANISMS, choose
 from quietq.worlds import WALK
 
 BALL, PURE = people(50, 0, 0.5, 1), Budget(0.9, 0)

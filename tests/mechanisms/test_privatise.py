@@ -11,7 +11,7 @@ from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, LipschitzB
 from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import privatise
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import simulate
 from quietq.noise.feature_maps import Splines
 from quietq.noise.increments import least_shape

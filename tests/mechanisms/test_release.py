@@ -7,8 +7,7 @@ import pytest
 
 from quietq import Accountant, Budget, Exponential, InvalidInput, people
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.release import release, simulate
+from quietq.mechanisms.release import Mechanism, Query, release, simulate
 from quietq.noise.box import UNIT
 from quietq.noise.grid_path import GridShape
 from quietq.noise.increments import IncrementBody, to_curve

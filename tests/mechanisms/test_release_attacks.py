@@ -16,7 +16,7 @@ from quietq import Accountant, Budget, InvalidInput, PrivateReward, Ratings, peo
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.schema import Category, Schema
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import release
 from quietq.noise.box import Box
 from quietq.privacy.budget import Cost

@@ -13,8 +13,7 @@ from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, Ratings, l
 from quietq.feedback.row_statistics import ClippedGradient
 from quietq.mechanisms import rounds
 from quietq.mechanisms.candidates import MECHANISMS
-from quietq.mechanisms.mechanism import mean_of_people
-from quietq.mechanisms.release import release
+from quietq.mechanisms.release import mean_of_people, release
 from quietq.mechanisms.rounds import SETTINGS, Rounds
 from quietq.noise.feature_maps import Splines
 from quietq.noise.laws import Gaussian

@@ -11,7 +11,7 @@ from quietq import Budget, Ratings
 from quietq.feedback.extension import Extension
 from quietq.feedback.feedback import Summed
 from quietq.feedback.statistic import Tally
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.noise.box import UNIT
 from quietq.noise.rounding import FLOAT64
 

@@ -25,7 +25,7 @@ PACKAGES = {
     "sign": "cryptography", "paper": "jax equinox optax",
 }  # fmt: skip
 ASK = """
-import importlib, json, sys, traceback, types
+import importlib, json, sys, traceback
 import numpy as np
 import quietq as qq
 
@@ -46,7 +46,7 @@ def command(line):
 """
 NOTHING_THERE = """
 block("jax", "equinox", "optax", "polars", "ray", "sqlalchemy", "fastapi", "cryptography", "dp_accounting", "minari")
-for name in ("paper.agents", "paper.attacks", "ledger", "feedback.schema", "feedback.own_ray"):
+for name in ("paper.agents", "paper.attacks", "ledger", "feedback.schema", "feedback.ray_engine"):
     ask(importlib.import_module, "quietq." + name)
 present = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in ("matplotlib", "statsmodels") else present(name, *rest)
@@ -63,8 +63,6 @@ from pathlib import Path
 block("psycopg", "pyarrow")
 from quietq.ledger import Ledger
 ask(Ledger.create, "postgresql://nobody@localhost/nothing")
-sys.modules["ray"] = types.ModuleType("ray")
-ask(importlib.import_module, "quietq.feedback.ray_engine")
 from quietq.online import Episodes
 block("polars")
 ask(lambda: Episodes(2, qq.Budget(1, 0), named=True))

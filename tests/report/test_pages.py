@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from quietq.audit import audit_mechanism
 from quietq.cli.report.page import Listing, Picture, Section, Table, write_page
 from quietq.cli.report.release_page import guess, write_release_report
-from quietq.mechanisms.privatise import privatise
+from quietq.mechanisms.candidates import privatise
 from quietq.privacy import Budget, Certificate, LipschitzBall
 from quietq.privacy.errors import InvalidInput
 

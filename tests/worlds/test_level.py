@@ -7,7 +7,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 from quietq import Budget, PrivateReward, people, privatise
-from quietq.mechanisms.privatise import UNEVEN
+from quietq.mechanisms.candidates import UNEVEN
 
 WORDS = r"Episodes can end early here.*release it with privatise\(..., level=True\)"
 

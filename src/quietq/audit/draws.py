@@ -30,7 +30,7 @@ from quietq.audit.neighbours import add_move, farthest_move, neighbours
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import GaussianProcessMechanism
-from quietq.mechanisms.mechanism import Mechanism, Query
+from quietq.mechanisms.release import Mechanism, Query
 from quietq.noise import Entropy, Exponential, SeededEntropy
 from quietq.noise.grid_path import GridShape
 from quietq.noise.laws import Gaussian
@@ -185,7 +185,7 @@ def audit_reward(
     those of `audit_draws`.
 
     >>> from quietq.feedback.own_function import OwnFunction
-    >>> from quietq.mechanisms.privatise import choose
+    >>> from quietq.mechanisms.candidates import choose
     >>> from quietq.worlds import WALK
     >>> walk = OwnFunction(None, WALK.relation(50), box=WALK.box)
     >>> audit_reward(WALK, choose("path", walk, Budget(0.9, 1e-4)), runs=50).verdict

@@ -16,10 +16,9 @@ from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.synthetic import Survey, SyntheticPeople
-from quietq.mechanisms.candidates import MECHANISMS
+from quietq.mechanisms.candidates import MECHANISMS, choose
 from quietq.mechanisms.clone import CloneSettings, Cloning
 from quietq.mechanisms.path import Path
-from quietq.mechanisms.privatise import choose
 from quietq.noise import Exponential
 from quietq.noise.box import UNIT
 from quietq.privacy import Budget, LipschitzBall

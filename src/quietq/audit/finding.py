@@ -9,7 +9,7 @@ from typing import Literal
 
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
 from quietq.audit.distinguisher import Scores, Thresholds
-from quietq.mechanisms.mechanism import Mechanism
+from quietq.mechanisms.release import Mechanism
 from quietq.privacy import Certificate, InvalidInput, QuietqError
 from quietq.privacy.limits import guess_right
 

@@ -23,8 +23,7 @@ from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.neighbours import Look, Move, Moves, add_move, moves, run_search
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.release import simulate
+from quietq.mechanisms.release import Mechanism, Query, simulate
 from quietq.noise import SeededEntropy
 from quietq.noise.laws import Law
 from quietq.noise.rounding import rounding_step
@@ -41,7 +40,7 @@ def frozen_release(
     """How far apart a search finds neighbours of the mechanism's relation, beside what its noise is enough for.
 
     >>> from quietq.feedback.own_function import OwnFunction
-    >>> from quietq.mechanisms.privatise import choose
+    >>> from quietq.mechanisms.candidates import choose
     >>> from quietq.privacy import Budget, people
     >>> declared = OwnFunction(None, people(50, 0, 0.5, 1))
     >>> move = frozen_release(choose("knots", declared, Budget(0.9, 1e-4), pieces=4))

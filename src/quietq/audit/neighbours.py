@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.own_function import Function, Input, OwnFunction
-from quietq.mechanisms.mechanism import Mechanism, Query
+from quietq.mechanisms.release import Mechanism, Query
 from quietq.noise import Box, Exponential
 from quietq.noise.exponential_kernels import Kernel
 from quietq.privacy import InvalidInput, LipschitzBall, Relation, RkhsBall, SupBall

@@ -29,9 +29,8 @@ from quietq.audit.frozen_release import Frozen, Release
 from quietq.audit.neighbours import BETTER
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.row_statistics import COMPANY
-from quietq.mechanisms.mechanism import Mechanism
-from quietq.mechanisms.privatise import choose
-from quietq.mechanisms.release import simulate
+from quietq.mechanisms.candidates import choose
+from quietq.mechanisms.release import Mechanism, simulate
 from quietq.privacy import Budget, InvalidInput
 from quietq.released.publishable import Publishable
 

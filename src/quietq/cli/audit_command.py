@@ -79,7 +79,7 @@ def audit_reward(
     from quietq.audit import audit_reward
     from quietq.audit.everything import check_confidence
     from quietq.feedback.own_function import OwnFunction
-    from quietq.mechanisms.privatise import choose
+    from quietq.mechanisms.candidates import choose
     from quietq.worlds import find_world
 
     budget = qq.Budget(epsilon, delta)

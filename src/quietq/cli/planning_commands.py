@@ -112,8 +112,8 @@ def calibrate(
     with the least noise. What they take by default where it is less is told too.
     """
     from quietq.feedback.own_function import OwnFunction
+    from quietq.mechanisms.candidates import choose
     from quietq.mechanisms.path import Path
-    from quietq.mechanisms.privatise import choose
     from quietq.paper.theorem import compare
     from quietq.privacy import PrivacyWarning, weak_promise
     from quietq.privacy.checks import plural

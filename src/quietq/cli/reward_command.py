@@ -152,7 +152,7 @@ def reward(
     from quietq.cli.report import plot_reward
     from quietq.feedback import FEEDBACK
     from quietq.feedback.engines import engine_called
-    from quietq.feedback.states import named
+    from quietq.feedback.spaces import named
 
     pairs = read_pairs(box)
     listed = () if actions is None else named("actions", one_or_list(actions))

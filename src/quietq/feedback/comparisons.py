@@ -7,7 +7,7 @@ from quietq.feedback.engines import Engine, EngineName
 from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.loss import Chosen
 from quietq.feedback.row_statistics import Marginals
-from quietq.feedback.states import Items, States, columns_of, from_lists
+from quietq.feedback.spaces import Items, States, columns_of, from_lists
 from quietq.noise.box import Domain
 from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.assumptions import Assumption, Code

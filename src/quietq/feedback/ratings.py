@@ -10,7 +10,7 @@ from quietq.feedback.extension import Extension
 from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.loss import Squared
 from quietq.feedback.row_statistics import Marginals
-from quietq.feedback.states import Items, States, columns_of, from_lists, is_list, named
+from quietq.feedback.spaces import Items, States, columns_of, from_lists, is_list, named
 from quietq.noise.box import Box, Domain
 from quietq.noise.exponential_kernels import Additive, Exponential
 from quietq.noise.feature_maps import FeatureMap, Splines

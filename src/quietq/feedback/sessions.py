@@ -9,8 +9,7 @@ import numpy as np
 from quietq.feedback.doubts import AGAIN
 from quietq.feedback.engines import Engine, EngineName
 from quietq.feedback.feedback import Feedback, read_people
-from quietq.feedback.spaces import Spaces
-from quietq.feedback.states import Items, box_of, is_list, named
+from quietq.feedback.spaces import Items, Spaces, box_of, is_list, named
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.noise.box import Box, Domain
 from quietq.privacy.account import Once

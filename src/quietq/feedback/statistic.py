@@ -5,7 +5,7 @@ of one person's rows, by anything, moves the mean of n people by at most 2C/n.
 
 People are summed in whole numbers, of which no order of rows, slice or engine changes a bit; vectors are rounded
 towards zero to whole multiples of C/2^40 before. What is left is the rounding of the length and of the mean, some 1e-15
-of C each: the slack in the noise (`mechanism.SLACK`, a millionth of 2C/n) covers it many times over for up to 10^8
+of C each: the slack in the noise (`release.SLACK`, a millionth of 2C/n) covers it many times over for up to 10^8
 people. A vector that is not finite counts as zero, so no refusal depends on what a person said.
 
 Proof: docs/theory.md#mean-of-people.

@@ -1,5 +1,6 @@
 """The acts of releasing: what people gave goes in, something private comes out, once."""
 
+from quietq.mechanisms.candidates import privatise as privatise
 from quietq.mechanisms.clone import clone as clone
 from quietq.mechanisms.path import GaussianProcessMechanism as GaussianProcessMechanism
 from quietq.mechanisms.plan import (
@@ -9,4 +10,3 @@ from quietq.mechanisms.plan import (
     plan as plan,
 )
 from quietq.mechanisms.policy_values import evaluate_policies as evaluate_policies
-from quietq.mechanisms.privatise import privatise as privatise

@@ -24,8 +24,14 @@ from jaxtyping import Float
 from quietq.feedback.imitation_statistics import OwnReturns, ReturnCounts, StateMoments
 from quietq.feedback.network_gradient import ImitationGradient, layers, number_of_weights
 from quietq.feedback.sessions import Sessions
-from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
-from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.mechanisms.release import (
+    AnyFeedback,
+    Mechanism,
+    Query,
+    mean_of_people,
+    release,
+    simulate as simulate_release,
+)
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.assumptions import Code

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.own_function import HoldsFunctions
-from quietq.mechanisms.mechanism import SLACK, AnyFeedback, Mechanism, Query
+from quietq.mechanisms.release import SLACK, AnyFeedback, Mechanism, Query
 from quietq.noise.box import box_for
 from quietq.noise.increments import IncrementBody, KnotShape, least_shape, products_about_mean, to_curve
 from quietq.noise.laws import Gaussian, KNorm, RoundedLaw

@@ -26,7 +26,7 @@ from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked, Moves, NormalisedMoments
 from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.iterated_whitening import Whitening, normal_scatter
-from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
+from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.mechanisms.rounds import Fitted, ModelledRows, Rounds
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials

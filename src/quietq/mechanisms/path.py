@@ -21,8 +21,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.own_function import HoldsFunctions, Input, OwnFunction
-from quietq.mechanisms.mechanism import SLACK, AnyFeedback, Mechanism, Query
-from quietq.mechanisms.release import release, simulate
+from quietq.mechanisms.release import SLACK, AnyFeedback, Mechanism, Query, release, simulate
 from quietq.noise.box import Domain, box_for
 from quietq.noise.exponential_kernels import Exponential, Kernel, kernel_of
 from quietq.noise.grid_path import GridShape, check_grid, grid_axes

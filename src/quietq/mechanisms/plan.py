@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.synthetic import Survey, SyntheticRewards
-from quietq.mechanisms.candidates import candidates
-from quietq.mechanisms.privatise import privatise
+from quietq.mechanisms.candidates import candidates, privatise
 from quietq.privacy import Budget, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.checks import count, instance, one_of
 

@@ -22,8 +22,15 @@ from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns, aske
 from quietq.feedback.row_statistics import COMPANY
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.mechanism import SLACK, AnyFeedback, Mechanism, Query, mean_of_people
-from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.mechanisms.release import (
+    SLACK,
+    AnyFeedback,
+    Mechanism,
+    Query,
+    mean_of_people,
+    release,
+    simulate as simulate_release,
+)
 from quietq.noise.box import Box
 from quietq.noise.laws import Gaussian, Independent
 from quietq.noise.own_values import shows_nothing

@@ -28,7 +28,7 @@ from quietq.feedback.feedback import Feedback
 from quietq.feedback.loss import Loss
 from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments
 from quietq.mechanisms.basis import Basis, features_of_stretched
-from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
+from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.mechanisms.state_law import StateLaw
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import FeatureMap, Splines

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from quietq.feedback.doubts import FOR_YOU
-from quietq.mechanisms.mechanism import SLACK
+from quietq.mechanisms.release import SLACK
 from quietq.noise.feature_maps import FeatureMap, is_data
 from quietq.online.policy import FARTHEST, UNITS, PrivateBandit, are_counts
 from quietq.online.running_sums import PARTS, Factors, RunningSums

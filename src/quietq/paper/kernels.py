@@ -22,8 +22,8 @@ from jaxtyping import Float
 from scipy.special import spherical_jn
 
 from quietq.feedback.own_function import HoldsFunctions, OwnFunction
-from quietq.mechanisms.mechanism import AnyFeedback
 from quietq.mechanisms.path import GaussianProcessMechanism, InKernel
+from quietq.mechanisms.release import AnyFeedback
 from quietq.noise.box import Box
 from quietq.noise.exponential_kernels import Kernel
 from quietq.noise.laws import Independent

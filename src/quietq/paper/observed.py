@@ -20,8 +20,7 @@ from jaxtyping import Float
 
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import privatise
-from quietq.mechanisms.mechanism import Mechanism, Query
-from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.mechanisms.release import Mechanism, Query, release, simulate as simulate_release
 from quietq.noise.box import Box
 from quietq.noise.laws import Gaussian, Independent
 from quietq.noise.own_values import values_at

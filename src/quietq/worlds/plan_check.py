@@ -24,8 +24,14 @@ from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.feedback.transition_statistics import row_by_row
-from quietq.mechanisms.mechanism import AnyFeedback, Mechanism, Query, mean_of_people
-from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.mechanisms.release import (
+    AnyFeedback,
+    Mechanism,
+    Query,
+    mean_of_people,
+    release,
+    simulate as simulate_release,
+)
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.account import Receipted

@@ -12,7 +12,7 @@ from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
 from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.trajectories import Cells
-from quietq.mechanisms.privatise import choose
+from quietq.mechanisms.candidates import choose
 from quietq.paper.agents import InLoopMethod, RewardLearner
 from quietq.paper.agents.method import Method
 from quietq.paper.algorithm import Published

@@ -23,9 +23,8 @@ from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.audit.neighbours import Pair, neighbours
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.mechanism import Mechanism
-from quietq.mechanisms.privatise import choose
-from quietq.mechanisms.release import simulate
+from quietq.mechanisms.candidates import choose
+from quietq.mechanisms.release import Mechanism, simulate
 from quietq.noise import Box, SeededEntropy
 from quietq.paper import Published
 from quietq.paper.agents import InLoopMethod, Method, trainer
