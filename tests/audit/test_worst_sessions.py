@@ -10,7 +10,7 @@ import pytest
 from quietq import Budget, Sessions, privatise
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.worst_rows import worst_rows
-from quietq.feedback.transition_statistics import NormalisedMoments, triangle
+from quietq.feedback.transition_statistics import EndRewards, NormalisedMoments, triangle
 from quietq.mechanisms import moments, rounds
 from quietq.mechanisms.iterated_whitening import square
 from quietq.mechanisms.moments import Moments
@@ -76,6 +76,26 @@ def test_so_do_all_parts_of_a_world(degree):
     assert len(move.queries or ()) > 8
 
 
+APART = WorldModel(end=np.zeros_like, start=np.zeros_like, step_rewards=(0.0, 0.9))
+"""With a mean of its own for the rewards of steps that end an episode."""
+
+
+@pytest.mark.slow
+def test_so_do_rewards_at_ends():
+    move = moved(mechanism(model=APART), tries=16)
+    assert not move.exceeds
+    assert 0.9 <= max(move.queries or ()) <= 1
+
+
+def test_the_mean_reward_at_ends_comes_close_to_what_is_stated():
+    """Everybody ends, and one person's ends are worth the least instead of the most."""
+    query = mean_of_people(EndRewards(), PEOPLE, 1.0)
+    rows = made_up().with_columns(reward=pl.lit(1.0), end=pl.lit(1))
+    other = rows.with_columns(reward=pl.when(pl.col("who") == 0).then(0.0).otherwise(1.0))
+    moved = np.linalg.norm(query.numbers(read(rows)) - query.numbers(read(other)))
+    assert 0.99 <= moved / query.sensitivity <= 1
+
+
 @pytest.mark.slow
 def test_nobody_has_more_than_one_vote_in_a_check():
     move = moved(check())
@@ -122,6 +142,23 @@ class ByEpisode(Unheld):
         return np.stack(
             [sum(self.normalised(own[own[:, 0] == one, 1:]) for one in np.unique(own[:, 0])) for own in people]
         )  # type: ignore[arg-type]
+
+
+class ByEnd(EndRewards):
+    """Each end counts, instead of each person."""
+
+    def _hold(self, vectors: np.ndarray, people: int) -> np.ndarray:
+        return vectors
+
+    def of_people(self, starts: np.ndarray, columns: Any) -> np.ndarray:
+        ended = columns["end"] > 0
+        return np.add.reduceat(np.stack([(2 * columns["reward"] - 1) * ended, ended], axis=-1), starts, axis=0)
+
+
+@pytest.mark.slow
+def test_who_has_more_ends_must_not_count_for_more(monkeypatch):
+    monkeypatch.setattr(moments, "EndRewards", ByEnd)
+    assert moved(mechanism(model=APART)).exceeds
 
 
 @pytest.mark.slow

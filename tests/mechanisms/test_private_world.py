@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import gymnasium
+import msgspec
 import numpy as np
+import polars as pl
 import pytest
 from gymnasium.utils.env_checker import check_env
 from linear_people import MATRIX, PUSH, read, rows_of
@@ -25,7 +27,7 @@ from quietq import (
 from quietq.mechanisms.moments import SETTINGS, Moments
 from quietq.noise import Box
 from quietq.worlds.planning import plan_linear
-from quietq.worlds.private_env import PrivateWorldEnv, Simulator
+from quietq.worlds.private_env import PrivateWorldEnv, Simulator, Step
 
 BUDGET, PEOPLE = Budget(4.0, 1e-5), 300
 
@@ -103,6 +105,67 @@ def test_rewards_ends_and_starts_are_learned(world):
     begin = 4 * simulator.start(np.random.default_rng(2).random((4000, simulator.draws))) - 2
     assert np.abs(begin.mean(axis=0)).max() < 0.2
     assert begin.std(axis=0) == pytest.approx(0.5, abs=0.2)
+
+
+def crashes(people: int = 600, seed: int = 0) -> pl.DataFrame:
+    """Rows whose steps are worth -1 to 1, and 50 less where they end an episode."""
+    rows = rows_of(people, seed=seed)
+    rows = rows.with_columns(end=(pl.col("next x").abs() > 0.8).cast(pl.Int64))
+    return rows.with_columns(reward=pl.col("x") - 50 * pl.col("end"))
+
+
+def test_rewards_at_ends_do_not_smear_over_all_states(tmp_path):
+    """Their mean is learned apart, and rewards of other steps have the noise of their own range."""
+    people = read(crashes(), 600, low=-60, high=10)
+    smeared, apart = (
+        privatise(people, BUDGET, world=WorldModel(step_rewards=given), simulate=0) for given in (None, (-2, 2))
+    )
+    first = crashes().filter(pl.col("end") > 0).group_by("who").first()  # what is behind an end is not read
+    at_ends = first["reward"].mean()
+    assert smeared.end_reward is None
+    assert apart.end_reward == pytest.approx(at_ends, abs=3 * apart.errors.end_reward_noise)
+    assert apart.errors.end_reward_noise < 5  # of 70
+    assert "learned apart" in str(apart)
+    states, off = np.random.default_rng(1).uniform(-1, 1, (100, 2)), []
+    for world in (smeared, apart):
+        simulator = Simulator(world)
+        found = simulator.step(world.box.to_unit(states), np.zeros(100, int), np.full((100, simulator.draws), 0.5))
+        off.append(np.abs(found.rewards - states[:, 0]).mean())
+    assert off[1] < 0.25
+    assert off[1] < 0.3 * off[0]
+    publish(apart, tmp_path / "world.qq", not_private=True)
+    found = load(tmp_path / "world.qq")
+    assert isinstance(found, PrivateWorld)
+    assert found.end_reward == apart.end_reward
+
+
+def test_a_step_that_ends_an_episode_is_worth_what_was_learned_of_ends(world):
+    """In environments by chance, and in plans in expectation; other steps as before."""
+    apart = replace(world, end_reward=0.5, errors=msgspec.structs.replace(world.errors, end_reward_noise=0.1))
+    simulator, here = Simulator(apart), np.full((2, 2), 0.5)
+    found = Step(here, np.array([0.2, 0.2]), np.array([0.0, 1.0]), np.zeros(2, bool))
+    assert simulator.settle(found, 0.5, 3)[0].tolist() == [0.2, 0.5]
+    assert simulator.worth(found.rewards, np.array([0.5, 0.25])) == pytest.approx([0.35, 0.275])
+    assert Simulator(world).settle(found, 0.5, 3)[0].tolist() == [0.2, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("given", "columns", "sentence"),
+    [
+        ((-2, 2), {"end": None}, "step_rewards needs to know which steps end an episode"),
+        ((-2, 2), {}, r"step_rewards must lie in the range of all rewards, 0 to 1, not -2 to 2"),
+    ],
+)
+def test_a_range_for_steps_must_fit_the_sessions(given, columns, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        privatise(read(rows_of(30, 3), 30, **columns), BUDGET, world=WorldModel(step_rewards=given), simulate=0)
+
+
+def test_step_rewards_must_be_a_range_of_rewards_that_are_learned():
+    with pytest.raises(InvalidInput, match=r"step_rewards must be a range, low below high, not \(1, 0\)"):
+        WorldModel(step_rewards=(1, 0))
+    with pytest.raises(InvalidInput, match="step_rewards is for rewards that are learned"):
+        WorldModel(step_rewards=(0, 1), reward=np.zeros_like)
 
 
 def test_it_is_released_once_charged_for_everything_and_certified(tmp_path):

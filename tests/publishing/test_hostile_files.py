@@ -222,6 +222,8 @@ def test_what_a_world_says_of_itself_must_fit(tmp_path):
         ),
         ({"errors": {**errors, "ends_noise": None}}, "its errors must be stated for all that is learned"),
         ({"errors": {**errors, "starts_seen": None}}, "its errors must be stated for all that is learned"),
+        ({"end_reward": 0.5}, "its errors must be stated for all that is learned"),
+        ({"end_reward": 9.0, "errors": {**errors, "end_reward_noise": 0.1}}, "its reward at ends must be learned"),
         ({"circles": [[0, 2]]}, "circles must be of coordinates 0 to 1, not of 2"),
         ({"circles": [[0, 0]]}, "circles must name each coordinate once"),
         ({"circles": [[0, 1]]}, "whose box holds -1 to 1; that of coordinate 1"),

@@ -75,8 +75,11 @@ class Squared(Loss):
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
         turned = np.ascontiguousarray(self._design(columns, features).T)
-        turned *= predicted(turned, weights) - self._rated(columns)
+        turned *= self._residuals(columns, predicted(turned, weights))
         return _means(turned, starts)
+
+    def _residuals(self, columns: Columns, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
+        return values - self._rated(columns)
 
     def _design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
         """Each row's features, by its action if there are several."""
@@ -162,18 +165,29 @@ class StepRewards(Squared):
 
     numbers: int = 0
     """How many of the coordinates are the action's."""
+    column: tuple[float, float] | None = None
+    """The range that the column is the unit interval of, where `range` is that of steps that end no episode: then those
+    that end one say nothing here."""
 
     @classmethod
-    def of(cls, spaces: Spaces) -> "StepRewards":
-        range_ = spaces.low, spaces.high
-        return cls(spaces.states + spaces.numbers, range_, spaces.actions or 1, spaces.numbers)
+    def of(cls, spaces: Spaces, steps: tuple[float, float] | None = None) -> "StepRewards":
+        whole = spaces.low, spaces.high
+        dimension, column = spaces.states + spaces.numbers, None if steps is None else whole
+        return cls(dimension, steps or whole, spaces.actions or 1, spaces.numbers, column)
 
     def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
         states = stacked(columns, "s", self.dimension - self.numbers)
         return [np.hstack([states, stacked(columns, "a", self.numbers)]) if self.numbers else states]
 
     def _rated(self, columns: Columns) -> Float[np.ndarray, " rows"]:
-        return columns["reward"] - 0.5
+        if self.column is None:
+            return columns["reward"] - 0.5
+        (low, high), (least, most) = self.range, self.column
+        return np.clip((least + (most - least) * columns["reward"] - low) / (high - low), 0.0, 1.0) - 0.5
+
+    def _residuals(self, columns: Columns, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
+        found = super()._residuals(columns, values)
+        return found if self.column is None else np.where(columns["end"] > 0, 0.0, found)
 
 
 @dataclass(frozen=True)

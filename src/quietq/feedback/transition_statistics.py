@@ -134,6 +134,24 @@ class EndRates(Vector):
         return rates / np.maximum(np.linalg.norm(rates, axis=1, keepdims=True), self.clip)
 
 
+@dataclass(frozen=True, eq=False)
+class EndRewards(Vector):
+    """The mean reward of the steps that ended a person's episodes, from -1 to 1 over its range, and beside it a 1.
+
+    A person without such a step gives two zeros, so both means together tell the reward of those who have one. For two
+    people <(u, 1), (w, 1)> = u w + 1 is never below 0 (docs/theory.md#end-rewards).
+    """
+
+    norm = MeanWithinRightAngles
+    size: int = 2
+    bound: float = ROOT
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        ended = (columns["end"] > 0).astype(np.float64)
+        sums = np.add.reduceat(np.stack([(2 * columns["reward"] - 1) * ended, ended], axis=-1), starts, axis=0)
+        return sums / np.maximum(sums[:, 1:], 1.0)
+
+
 def row_by_row(function: Callable[..., np.ndarray], *columns: np.ndarray) -> np.ndarray:
     """What a function of arrays says of each row, to the same bits in any company.
 

@@ -8,7 +8,9 @@ sqrt(sum mu_k^2)-GDP by adaptive composition. No clipping norm has to be declare
 
 What it learns: the dynamics and the first states by iterated private whitening (`whitening`), rewards and early ends by
 rounds of clipped gradients (`rounds`), because whitening weighs a person by one over the size of their own residuals
-and so is biased where these are skewed. What is declared as known (`WorldModel`) is neither learned nor paid for.
+and so is biased where these are skewed. Rewards of steps that end an episode have a mean of their own, if the range of
+the others is declared (docs/theory.md#end-rewards). What is declared as known (`WorldModel`) is neither learned nor
+paid for.
 """
 
 import math
@@ -23,7 +25,7 @@ import numpy as np
 from quietq.feedback.loss import Ends, StepRewards
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces
-from quietq.feedback.transition_statistics import EndRates, FirstStates, Looked, Moves, NormalisedMoments
+from quietq.feedback.transition_statistics import EndRates, EndRewards, FirstStates, Looked, Moves, NormalisedMoments
 from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.iterated_whitening import Whitening, normal_scatter
 from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
@@ -38,6 +40,8 @@ from quietq.released.world_model import WorldModel
 
 SHARES = {"dynamics": 0.76, "reward": 0.09, "end": 0.11, "start": 0.04}
 """The shares of mu squared that the parts have; what is known leaves its share to the others."""
+END_REWARD_SHARE = 0.2
+"""The part of the rewards' mu squared that rewards of steps that end an episode have, where they are learned apart."""
 MeanAndCovariance = tuple[np.ndarray, np.ndarray]
 PART_CODES = {
     "dynamics": Code.WORLD_DYNAMICS,
@@ -59,6 +63,8 @@ class MomentSettings:
     """The number of queries about how often episodes end."""
     rate_share: float = 0.2
     """The part of the ends' budget that is spent on their overall rate."""
+    certainty: float = 2.0
+    """So many standard deviations of its noise must the share of people with ends be, or rewards at ends shrink."""
     reward_tolerance: float = 0.01
     """An error of rewards, in units of their range, that it is worth not to clip rare ones."""
     steepness: float = 3.0
@@ -88,6 +94,8 @@ class FittedWorld(NamedTuple):
     """What is added to the log-odds of an end, so that there are as many as there were."""
     ends_noise: float | None
     """The standard deviation of the noise on log-odds of ends."""
+    end_reward: tuple[float, float] | None
+    """The mean reward of steps that end an episode, and its noise, if they are learned apart."""
 
 
 class Moments(Mechanism):
@@ -116,6 +124,10 @@ class Moments(Mechanism):
             raise InvalidInput("A world is made of next states and rewards: read them, or declare a known reward.")
         if "end" not in spaces.told:
             parts.pop("end", None)  # episodes never end by themselves
+        if self.model.step_rewards is not None:
+            self._require_ends_of_their_own(*self.model.step_rewards)
+            parts["end reward"] = END_REWARD_SHARE * parts["reward"]
+            parts["reward"] -= parts["end reward"]
         whole = sum(parts.values())
         self._mu = {name: budget.mu * math.sqrt(share / whole) for name, share in parts.items()}
         self.conditions = self._conditions()
@@ -124,6 +136,16 @@ class Moments(Mechanism):
                 "The dynamics are linear in state and action, so that what bends in them is lost. A higher degree has "
                 "more features, and all of them more noise, which can cost more than that: compare both on sessions "
                 "that are made up.",
+            )
+
+    def _require_ends_of_their_own(self, low: float, high: float) -> None:
+        spaces = self.spaces
+        if "end" not in spaces.told:
+            raise InvalidInput("step_rewards needs to know which steps end an episode: read their column, end=...")
+        if not spaces.low <= low < high <= spaces.high:
+            raise InvalidInput(
+                f"step_rewards must lie in the range of all rewards, {spaces.low:g} to {spaces.high:g}, not {low:g} to "
+                f"{high:g}."
             )
 
     @classmethod
@@ -136,7 +158,7 @@ class Moments(Mechanism):
         if "reward" not in self._mu:
             return None
         joint = Box.of([(0.0, 1.0)] * (self.spaces.states + self.spaces.numbers))
-        rewards = ModelledRows(self.relation, joint, StepRewards.of(self.spaces))
+        rewards = ModelledRows(self.relation, joint, StepRewards.of(self.spaces, self.model.step_rewards))
         return Rounds(rewards, self.budget, self._mu["reward"], SETTINGS.reward_tolerance)
 
     @cached_property
@@ -170,6 +192,9 @@ class Moments(Mechanism):
         reward = None
         if self._reward is not None:
             reward = yield from self._reward.run()
+        end_reward = None
+        if "end reward" in self._mu:
+            end_reward = yield from self._ask_for_end_reward()
         # Ends: a logistic model as if there were as many of them as of other steps; then its intercept, by how many
         # there are.
         ends = noise = None
@@ -180,7 +205,7 @@ class Moments(Mechanism):
             rate, off = yield from self._ask_for_rate(self._ends.result(ends, _NOTHING))
             slopes = SETTINGS.steepness * self._ends.loss.unit * math.sqrt(ends.basis.size) * ends.deviation
             noise = math.hypot(slopes, off)
-        return FittedWorld(dynamics, first, seen, reward, ends, rate, noise)
+        return FittedWorld(dynamics, first, seen, reward, ends, rate, noise, end_reward)
 
     def _whiten(self, looked: Looked, mu: float, rounds: int) -> Generator[Query, np.ndarray, Whitening]:
         # At first each number is divided by how large it can be; then by what earlier answers made of it.
@@ -206,6 +231,18 @@ class Moments(Mechanism):
         # The covariance, as if each person had begun one episode, in a normal state.
         scatter = normal_scatter(self.spaces.states) * found.residual
         return (middle + root @ found.weights[0], root @ scatter @ root.T), seen.seen()
+
+    def _ask_for_end_reward(self) -> Generator[Query, np.ndarray, tuple[float, float]]:
+        """The mean reward of steps that end an episode, and the standard deviation of its noise."""
+        query = mean_of_people(EndRewards(), self.people, self._mu["end reward"])
+        total, share = yield query
+        # A ratio of two noisy means, shrunk to the middle of the range where it may be that nobody has an end.
+        sigma, share = query.law.sigma, max(float(share), 0.0)
+        per_share = share / (share**2 + (SETTINGS.certainty * sigma) ** 2)
+        mean = float(np.clip(per_share * total, -1.0, 1.0))
+        half = (self.spaces.high - self.spaces.low) / 2
+        noise = half * min(sigma * math.hypot(1.0, mean) / max(share, sigma), 1.0)
+        return self.spaces.low + half * (1 + mean), noise
 
     def _ask_for_rate(self, ends: PrivateModel) -> Generator[Query, np.ndarray, tuple[float, float]]:
         """What is to be added to the log-odds of balanced ends, so that there are as many as there were, and the
@@ -245,6 +282,7 @@ class Moments(Mechanism):
             self.model,
             certificate,
             rate=released.rate,
+            end_reward=None if released.end_reward is None else released.end_reward[0],
             errors=errors,
         )
 
@@ -253,6 +291,7 @@ class Moments(Mechanism):
         found = spreads(released.moves, self.box, self.moved)
         of_steps = WorldErrors(
             ends_noise=released.ends_noise,
+            end_reward_noise=None if released.end_reward is None else released.end_reward[1],
             starts_seen=released.starts_seen,
             step_noise=tuple(found.noise.tolist()),
             step_scatter=tuple(found.residual.tolist()),
@@ -261,7 +300,9 @@ class Moments(Mechanism):
         if rewards is None or reward is None:
             return of_steps
         # Noise before shrinkage; then what shrinkage leaves of it, with what is expected of directions not fitted.
-        width = self.spaces.high - self.spaces.low
+        assert rewards.loss.range is not None
+        low, high = rewards.loss.range
+        width = high - low
         noise = reward.basis.size**0.5 * reward.deviation
         left_out = max(float(rewards.every.variances.sum() - reward.basis.variances.sum()), 0.0)
         after = (float(reward.kept.sum() * reward.deviation**2) + left_out) ** 0.5

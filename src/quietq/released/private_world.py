@@ -64,6 +64,8 @@ class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
     no bound."""
     ends_noise: Size | None = None
     """How far noise alone may have moved the log-odds of an end: root mean square over states."""
+    end_reward_noise: Size | None = None
+    """How far noise alone may have moved the reward of a step that ends its episode, in its own units."""
     starts_seen: Size | None = None
     """By how many deviations what was seen of first states exceeds what noise alone shows: below 3, no first state of
     anybody may have been seen."""
@@ -96,6 +98,11 @@ class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
                 f"Noise alone moved them by about {self.reward_noise:.2g}, and "
                 f"shrinkage left about {self.reward_kept:.2g} of the differences between states and actions. If there "
                 "is a public formula, declare it: qq.WorldModel(reward=...)."
+            )
+        if self.end_reward_noise is not None:
+            lines.append(
+                "The reward of a step that ends its episode was learned apart, as one mean: noise alone moved it by "
+                f"about {self.end_reward_noise:.2g}."
             )
         if self.ends_noise is not None:
             lines.append(
@@ -161,6 +168,7 @@ class WorldDetails(Details, frozen=True, tag="world"):
     errors: WorldErrors
     reward: ModelDetails | None
     ends: ModelDetails | None
+    end_reward: Real | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -198,6 +206,8 @@ class PrivateWorld(Publishable):
     box: Box
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
     known: tuple[str, ...] = ()
+    end_reward: float | None = None
+    """What a step that ends its episode is worth, if that was learned apart; `reward` is of the other steps then."""
     model: WorldModel = field(default_factory=WorldModel)
     """With circles, and with the known functions, which a file does not hold."""
 
@@ -307,6 +317,7 @@ class PrivateWorld(Publishable):
             low=spaces.low,
             high=spaces.high,
             rate=self.rate,
+            end_reward=self.end_reward,
             errors=self.errors,
             reward=None if self.reward is None else self.reward.describe(),
             ends=None if self.ends is None else self.ends.describe(),
@@ -339,6 +350,7 @@ class PrivateWorld(Publishable):
             **{name: arrays.get(name) for name in (*_FIT, *_FIRST)},  # pyright: ignore[reportArgumentType]
             **parts,
             rate=said.rate,
+            end_reward=said.end_reward,
             errors=said.errors,
             box=stored.box,
             certificate=stored.certificate,
@@ -367,11 +379,14 @@ class PrivateWorld(Publishable):
             (self.reward, errors.reward_kept),
             (self.reward, errors.reward_error),
             (self.ends, errors.ends_noise),
+            (self.end_reward, errors.end_reward_noise),
             (self.first, errors.starts_seen),
         ):
             require(
                 (part is None) == (stated is None), "its errors must be stated for all that is learned, and no more"
             )
+        within = self.end_reward is None or (self.reward is not None and spaces.low <= self.end_reward <= spaces.high)
+        require(within, "its reward at ends must be learned beside others, and lie in their range")
         of_steps = len(errors.step_noise) == len(errors.step_scatter) == len(self.moved)
         require(of_steps, "its errors must be stated for each coordinate that is learned")
         self._check_arrays()
@@ -412,7 +427,10 @@ class PrivateWorld(Publishable):
         spaces, known = self.spaces, self._declared()
         lines = [f"A private world of {spaces.in_words()}."]
         lines += self.errors.of_steps([spaces.state_names[i] for i in self.moved])
-        lines += self.errors.in_words(spaces.low, spaces.high)
+        low, high = spaces.low, spaces.high
+        if self.reward is not None and self.reward.low is not None and self.reward.high is not None:
+            low, high = self.reward.low, self.reward.high
+        lines += self.errors.in_words(low, high)
         if self.ends is None and "end" not in self.known:
             lines.append("Episodes never end by themselves.")
         lines += [] if known == "nothing" else [f"Declared as known: {known}."]

@@ -9,7 +9,7 @@ from quietq.feedback.spaces import Spaces
 from quietq.noise import Box as Box
 from quietq.noise.feature_maps import MOST_TERMS, FeatureMap, Polynomials, Term, is_data
 from quietq.privacy import InvalidInput
-from quietq.privacy.checks import count, instance, shown
+from quietq.privacy.checks import count, instance, real, shown
 
 Known = Callable[..., Any]
 MOST_FEATURES = 300
@@ -37,6 +37,10 @@ class WorldModel:
     reward: Known | None = None
     end: Known | None = None
     start: Known | None = None
+    step_rewards: tuple[float, float] | None = None
+    """The range of the rewards of steps that end no episode, within the sessions' own. Then the rewards of steps that
+    end one, such as a crash's -100, are learned apart, as one mean: they do not smear over all states, and other
+    rewards have the noise of the narrow range."""
     moves: Mapping[int, Known] = field(default_factory=dict)
     circles: tuple[tuple[int, int], ...] = ()
     """Pairs of coordinates that are cosine and sine of one angle, in either order: ((0, 1),). First states and steps of
@@ -55,6 +59,10 @@ class WorldModel:
         if not all(type(i) is int and i >= 0 and callable(one) for i, one in dict(self.moves).items()):
             raise InvalidInput("moves must give functions by the numbers of coordinates, from 0 on.")
         object.__setattr__(self, "circles", _pairs(self.circles))
+        if self.step_rewards is not None:
+            object.__setattr__(self, "step_rewards", _range(self.step_rewards))
+            if self.reward is not None:
+                raise InvalidInput("step_rewards is for rewards that are learned: leave it out, or reward.")
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -91,6 +99,15 @@ class WorldModel:
                 f"The dynamics must be made of at most {MOST_FEATURES} features, not {found.rank}: take a lower degree."
             )
         return found
+
+
+def _range(given: object) -> tuple[float, float]:
+    if not (isinstance(given, tuple | list) and len(given) == 2):
+        raise InvalidInput(f"step_rewards must be a range, such as (-1, 1), not {shown(given)}.")
+    low, high = (real("step_rewards", end) for end in given)
+    if not low < high:
+        raise InvalidInput(f"step_rewards must be a range, low below high, not {shown(given)}.")
+    return low, high
 
 
 def _pairs(given: object) -> tuple[tuple[int, int], ...]:

@@ -97,6 +97,7 @@ class Played:
                 worth = np.clip(worth + (spaces.high - spaces.low) * moved, spaces.low, spaces.high)
             if ends is not None:
                 end = _chance(_odds(end) + _times(_bends(found.states), ends))
+            worth = self.simulator.worth(worth, end)
             total += np.where(alive == 0, 0.0, alive * worth)  # who is over stays so, however long others go on
             alive = np.where(found.halted, 0.0, alive * (1 - end))
             alive = np.where(alive < 1e-3, 0.0, alive)  # an episode that hardly ever goes on is over
@@ -133,6 +134,8 @@ class OwnWorlds(Vector):
             terms = _bends(spaces.join(states, actions))
             scale = REWARDS_SPREAD / np.sqrt(terms.shape[1])
             differ = columns["reward"] - row_by_row(self.played.rewards, states, actions)
+            if world.end_reward is not None:  # such a step says nothing of the others' rewards
+                differ = np.where(columns["end"] > 0, 0.0, differ)
             rewards = np.stack([scale * _own(scale * terms[own], differ[own][:, None])[:, 0] for own in people])
         if world.ends is not None:
             terms, odds = ENDS_SPREAD * _bends(after), _odds(row_by_row(self.played.simulator.ends, after))

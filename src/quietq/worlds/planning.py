@@ -368,7 +368,7 @@ def play(
         draws = np.repeat(rng.random((len(first) // alike, simulator.draws)), alike, axis=0)
         found = simulator.step(states, policy.acts(states), draws, weights=weights)
         lost = np.where(found.halted, (1 - found.ends) * simulator.halt_penalty * left, 0.0)
-        returns += alive * (found.rewards - lost)
+        returns += alive * (simulator.worth(found.rewards, found.ends) - lost)
         alive, states = alive * (1 - found.ends) * ~found.halted, found.states
         if alive.max() < 1e-3:
             break

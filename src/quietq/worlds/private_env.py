@@ -159,8 +159,13 @@ class Simulator:
         A halt, unless the episode ended anyway, costs its penalty for each step that is left.
         """
         ended = np.asarray(chance < found.ends)
-        rewards = found.rewards - np.where(found.halted & ~ended, self.halt_penalty * left, 0.0)
+        rewards = self.worth(found.rewards, ended) - np.where(found.halted & ~ended, self.halt_penalty * left, 0.0)
         return np.asarray(rewards), np.asarray(found.halted | ended)
+
+    def worth(self, rewards: np.ndarray, ended: np.ndarray) -> Float[np.ndarray, "*copies"]:
+        """Rewards of steps, some of which ended their episode, or did with some chance."""
+        at_ends = self.world.end_reward
+        return rewards if at_ends is None else rewards + ended * (at_ends - rewards)
 
     def _actions(self, actions: np.ndarray) -> np.ndarray:
         """Actions in their own units."""
