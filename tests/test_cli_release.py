@@ -9,7 +9,7 @@ import quietq as qq
 from quietq import paper
 from quietq.privacy import people
 from quietq.released import open_release
-from quietq.released.container import pack, unpack
+from quietq.released.release_file import pack, unpack
 
 BUDGET = qq.Budget(0.9, 1e-4)
 

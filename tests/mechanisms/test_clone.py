@@ -17,8 +17,8 @@ from quietq.feedback.imitation_statistics import OwnReturns
 from quietq.mechanisms.clone import ENOUGH, CloneSettings, Cloning, clone, network_size
 from quietq.mechanisms.release import simulate
 from quietq.privacy import Code
-from quietq.released.container import pack, unpack
 from quietq.released.private_network import PrivatePolicy
+from quietq.released.release_file import pack, unpack
 
 AMPLE = qq.Budget(60, 1e-5)
 PEOPLE = 300

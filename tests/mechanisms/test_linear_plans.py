@@ -19,8 +19,8 @@ from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.privacy.relations import OnePerson
 from quietq.publishing.publish import NO_GO, certificate_of, with_checks
 from quietq.released import open_release
-from quietq.released.container import digest_of
 from quietq.released.private_network import PrivatePolicy
+from quietq.released.release_file import digest_of
 
 WHOLE, PEOPLE, STEPS = Budget(2, 1e-5), 40, 5
 

@@ -13,7 +13,7 @@ from quietq import Budget, InvalidInput, SupBall, load, publish
 from quietq.paper import OutputNoise, Published
 from quietq.paper.agents import ActorCritic, Agent, NoNoise, RewardNoise
 from quietq.privacy import Code
-from quietq.released.container import pack, unpack
+from quietq.released.release_file import pack, unpack
 
 SETTINGS = ("details", "training", "settings")
 

@@ -56,7 +56,7 @@ from quietq.paper.baselines.balle import Evaluation
 from quietq.paper.observed import observe
 from quietq.privacy import Cost
 from quietq.privacy.relations import Trajectories
-from quietq.released.container import pack, unpack
+from quietq.released.release_file import pack, unpack
 from quietq.worlds import WALK, own_reward, walk_reward
 
 BUDGET, FIFTY = Budget(0.9, 1e-4), people(50, low=0, high=0.5, slope=1)

@@ -18,7 +18,7 @@ from releases import KINDS, arrays_of, make, record_of, states
 from quietq import InvalidInput
 from quietq.publishing import publish
 from quietq.released import InvalidRelease, load
-from quietq.released.container import pack
+from quietq.released.release_file import pack
 
 MEMORY = 512 * 2**20
 SECONDS = 5.0

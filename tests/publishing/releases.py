@@ -27,10 +27,10 @@ from quietq.mechanisms.clone import CloneSettings, Cloning
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.paper.observed import observe
 from quietq.privacy import Code
-from quietq.released.container import pack
 from quietq.released.private_function import PrivateCells, PrivateTable
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.publishable import Publishable
+from quietq.released.release_file import pack
 from quietq.worlds import WALK
 
 BUDGET = Budget(0.9, 1e-4)

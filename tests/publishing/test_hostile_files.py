@@ -19,8 +19,7 @@ from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
 from quietq.privacy.norms import vertices
 from quietq.publishing import publish
 from quietq.released import InvalidRelease, PrivateKnots, load
-from quietq.released.container import MOST_BYTES, pack
-from quietq.released.release_file import open_bytes
+from quietq.released.release_file import MOST_BYTES, open_bytes, pack
 
 FUZZ = Path(__file__).with_name("fuzz.py")
 

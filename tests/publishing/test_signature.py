@@ -11,7 +11,7 @@ from quietq import InvalidInput
 from quietq.privacy.errors import MissingExtra
 from quietq.publishing import publish
 from quietq.released import InvalidRelease, load, open_release, signature
-from quietq.released.container import pack
+from quietq.released.release_file import pack
 
 
 @pytest.fixture

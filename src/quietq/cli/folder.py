@@ -59,7 +59,7 @@ def choose(out: Path | None, name: str) -> Path:
 
 def write(path: Path, data: str | bytes, owner_only: bool | None = None) -> None:
     """Writes a file, whole or not at all; by its name, what is not private is readable by its owner only."""
-    from quietq.released.container import write_whole
+    from quietq.released.release_file import write_whole
 
     if owner_only is None:
         owner_only = path.name.startswith(("NOT-PRIVATE", "PRIVATE"))

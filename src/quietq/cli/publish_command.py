@@ -25,7 +25,7 @@ def publish(
 ) -> None:
     """Write the one file of an agent that may leave; nothing that its certificate does not cover is in it."""
     from quietq.publishing.publish import copy_release
-    from quietq.released.container import check_target
+    from quietq.released.release_file import check_target
 
     source = agent / folder.AGENT if agent.is_dir() else agent
     check_target(out)

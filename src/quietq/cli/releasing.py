@@ -73,7 +73,7 @@ def tell_counts(counts: dict[str, int], as_json: bool) -> None:
 
 def check_outputs(files: Sequence[Path], **named: Path | None) -> None:
     """Refuses, before anything is read or spent, results that cannot be written, or only over what is needed."""
-    from quietq.released.container import check_target
+    from quietq.released.release_file import check_target
 
     sources = {path.resolve() for path in files}
     results = {name: path for name, path in named.items() if path is not None}

@@ -255,7 +255,7 @@ class Rounds(Mechanism):
         weights, offset = released.basis.weights(self.loss.unit * released.weights)
         low, high = self.loss.range or (None, None)
         feature_map = released.basis.feature_map
-        return PrivateModel(feature_map, offset, weights, released.knots, low, high, self.box, certificate)
+        return PrivateModel(feature_map, offset, weights, released.knots, low, high, self.box, certificate)  # pyright: ignore[reportArgumentType]
 
     def expected_error(self) -> float:
         """Root mean square where people's states lie, for rewards as the prior has them.

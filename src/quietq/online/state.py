@@ -32,7 +32,7 @@ from quietq.online.policy import MOST, PrivateBandit
 from quietq.online.ucb import LocalUCB, TreeUCB
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import ABOUT_ACCOUNTS
-from quietq.released.container import write_whole
+from quietq.released.release_file import write_whole
 
 POLICIES: tuple[type[PrivateBandit], ...] = (Elimination, Episodes, TreeUCB, LocalUCB, Linear)
 """All that a saved state may name."""
@@ -193,4 +193,4 @@ def _filled(state: Any, arrays: dict[str, np.ndarray]) -> Any:
         if (given.shape, given.dtype) != (np.shape(now), np.asarray(now).dtype):
             raise InvalidInput(f"The state's {name} does not fit a policy of these settings: {_EDITED}")
         found[name] = given.item() if given.ndim == 0 else given
-    return dataclasses.replace(state, **found)
+    return type(state)(**found)

@@ -25,11 +25,10 @@ from quietq.privacy import Certificate, Code, InvalidInput, PrivacyWarning, Quie
 from quietq.privacy.certificate import together
 from quietq.privacy.checks import instance
 from quietq.released import signature
-from quietq.released.container import digest_of, pack, read, replace_file, unpack
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Publishable
-from quietq.released.release_file import open_bytes, write_release
+from quietq.released.release_file import digest_of, open_bytes, pack, read, replace_file, unpack, write_release
 from quietq.worlds.guards import inner_environments
 from quietq.worlds.own_reward import OwnReward
 from quietq.worlds.plan_check import CheckedPlan

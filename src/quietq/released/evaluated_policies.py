@@ -13,7 +13,7 @@ from quietq.noise import Box
 from quietq.privacy import Certificate, Code
 from quietq.privacy.norms import AnyNorm, MeanReturns, MeanWithinRightAngles
 from quietq.privacy.records import Positive
-from quietq.released.publishable import Details, Json, Publishable, require
+from quietq.released.publishable import Json, Publishable, require
 
 LONGEST = 200
 """letters of a name"""
@@ -27,25 +27,16 @@ class PolicyValue(NamedTuple):
     high: float
 
 
-class PolicyValueDetails(Details, frozen=True, tag="policy-values"):
-    """What a file says of the values of policies."""
-
-    names: Annotated[tuple[Annotated[str, Meta(max_length=LONGEST)], ...], Meta(min_length=1)]
-    confidence: Annotated[float, Meta(gt=0, lt=1)]
-    noise: Positive
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class EvaluatedPolicies(Publishable):
+class EvaluatedPolicies(Publishable, tag="policy-values"):
     """Released values of policies, with intervals that hold all at once. Called, it gives them for any state."""
 
-    details: ClassVar = PolicyValueDetails
     arrays: ClassVar = ("table",)
-    names: tuple[str, ...]
+    names: Annotated[tuple[Annotated[str, Meta(max_length=LONGEST)], ...], Meta(min_length=1)]
     table: Float[np.ndarray, "policies 3"]
     """Each policy's value, and the low and the high end of its interval."""
-    confidence: float
-    noise: float
+    confidence: Annotated[float, Meta(gt=0, lt=1)]
+    noise: Positive
     """The standard deviation of the noise in each value."""
     box: Box
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]

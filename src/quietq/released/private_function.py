@@ -17,7 +17,7 @@ from quietq.privacy import Certificate, Code
 from quietq.privacy.checks import count
 from quietq.privacy.kernel_norms import AdditiveNorm, ExponentialNorm, Norm, ProductNorm
 from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements, SmoothBound
-from quietq.released.publishable import IN_TRAINING, Details, Publishable, check_outputs, require
+from quietq.released.publishable import IN_TRAINING, Publishable, check_outputs, require
 
 
 class PrivateFunction(Publishable):
@@ -35,33 +35,14 @@ class PrivateFunction(Publishable):
         require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
 
-class TableDetails(Details, frozen=True, tag="table"):
-    """What a file says of a table."""
-
-    levels: Annotated[int, Meta(ge=1, le=26)]
-
-
-class SumDetails(TableDetails, frozen=True, tag="sum"):
-    """What a file says of a sum of tables."""
-
-
-class KnotDetails(Details, frozen=True, tag="knots"):
-    """What a file says of knots: they have nothing but values."""
-
-
-class CellDetails(Details, frozen=True, tag="cells"):
-    """What a file says of cells: they have nothing but edges and values."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateTable(PrivateFunction):
+class PrivateTable(PrivateFunction, tag="table"):
     """Released values on a dyadic grid; a query reads the nearest."""
 
     noise: ClassVar = (ExponentialNorm, ProductNorm)
-    details: ClassVar[type[Details]] = TableDetails
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, "..."]
-    levels: int
+    levels: Annotated[int, Meta(ge=1, le=26)]
     box: Box
     certificate: Certificate
 
@@ -89,10 +70,9 @@ class PrivateTable(PrivateFunction):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateKnots(PrivateFunction):
+class PrivateKnots(PrivateFunction, tag="knots"):
     """Released values at equally spaced knots of an interval, straight lines between them."""
 
-    details: ClassVar = KnotDetails
     noise: ClassVar = (ShapedIncrements, IncrementGauge)
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, " knots"]
@@ -116,10 +96,9 @@ class PrivateKnots(PrivateFunction):
             require(pieces == len(self.values) - 1, "its knots must be those that its certificate names")
 
 
-class PrivateSum(PrivateTable):
+class PrivateSum(PrivateTable, tag="sum"):
     """Released functions of one coordinate each, on dyadic grids, summed; `values` has a row for each coordinate."""
 
-    details: ClassVar = SumDetails
     noise: ClassVar = (AdditiveNorm,)
 
     @property
@@ -138,12 +117,11 @@ class PrivateSum(PrivateTable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateCells(PrivateFunction):
+class PrivateCells(PrivateFunction, tag="cells"):
     """One released value per cell of one coordinate; cells lie between edges that rise from one end of the box to the
     other.
     """
 
-    details: ClassVar = CellDetails
     arrays: ClassVar = ("edges", "values")
     edges: Float[np.ndarray, " edges"]
     values: Float[np.ndarray, " cells"]

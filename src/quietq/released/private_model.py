@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise import Box
-from quietq.noise.feature_maps import Categorical, FeatureMap, map_of
+from quietq.noise.feature_maps import AnyFeatureMap, Categorical
 from quietq.privacy import Certificate
 from quietq.privacy.checks import numbers
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
 from quietq.privacy.records import Real
 from quietq.released.private_function import PrivateFunction
-from quietq.released.publishable import Details, Json, Stored, require
+from quietq.released.publishable import require
 
 LARGEST = 1e20
 """No weight of a file may be larger: then no value overflows in float32."""
@@ -37,31 +37,21 @@ def _grid(number: int) -> Float[np.ndarray, " number"]:
     return np.linspace(0.0, 1.0, number)
 
 
-class ModelDetails(Details, frozen=True, tag="model"):
-    """What a file says of a model."""
-
-    feature_map: Json
-    """As `FeatureMap.describe` has it; `map_of` reads it back."""
-    low: Real | None
-    high: Real | None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateModel(PrivateFunction):
+class PrivateModel(PrivateFunction, tag="model"):
     """A fitted model: low + (high - low) (1/2 + offset + weights . features), held to [low, high].
 
     Without a range, it is offset + weights . features. With one column of weights per action it has a value for each.
     Of a catalogue, states are the items' names, or their places in the public list, from 0 on.
     """
 
-    details: ClassVar = ModelDetails
     arrays: ClassVar = ("offset", "weights", "knots")
-    feature_map: FeatureMap
+    feature_map: AnyFeatureMap
     offset: Float[np.ndarray, " outputs"]
     weights: Float[np.ndarray, "rank ..."]
     knots: Float[np.ndarray, "d knots"]
-    low: float | None
-    high: float | None
+    low: Real | None
+    high: Real | None
     box: Box
     certificate: Certificate
 
@@ -86,14 +76,6 @@ class PrivateModel(PrivateFunction):
         if self.low is None or self.high is None:
             return fitted
         return xp.minimum(xp.maximum(self.low + (self.high - self.low) * (0.5 + fitted), self.low), self.high)
-
-    def describe(self) -> ModelDetails:
-        return ModelDetails(self.feature_map.to_dict(), self.low, self.high)
-
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "PrivateModel":
-        stored.expect(cls.arrays)
-        return cls.checked(stored, **stored.arrays, feature_map=map_of(stored.details.feature_map))
 
     def check(self) -> None:
         weights, knots, rank, sides = self.weights, self.knots, self.feature_map.rank, self.box.dimension

@@ -15,7 +15,7 @@ Proof: docs/theory.md#post-processing.
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
@@ -33,7 +33,7 @@ from quietq.privacy.checks import numbers
 from quietq.privacy.norms import TRAINED_METHODS, AnyNorm, KnotValues, MeanOfPeople
 from quietq.privacy.records import Count, Natural, Record, checked_by, read_record
 from quietq.released.private_function import PrivateFunction
-from quietq.released.publishable import Arrays, Details, Json, Publishable, Stored, require
+from quietq.released.publishable import Arrays, Json, Kind, Publishable, Stored, require
 
 Form = Literal["mlp", "splines", "grid"]
 Output = Literal["values", "log-probabilities"]
@@ -49,14 +49,28 @@ class LayeredFunction(Publishable):
     """A network of layers, asked at many states at once. A subclass says what goes in and what comes out."""
 
     what: ClassVar[Literal["agent", "function"]] = "agent"
+    arrays: ClassVar[tuple[str, ...]] = ("weights", "biases")
+    """What a kind has besides may be None, and is then not in its file."""
     weights: tuple[Float[np.ndarray, "*runs _ _"], ...]
     """Layer by layer, (outputs, inputs)."""
     biases: tuple[Float[np.ndarray, "*runs _"], ...]
 
     def to_arrays(self) -> tuple[Json, Arrays]:
-        named = [(f"weight.{i}", array) for i, array in enumerate(self.weights)]
-        named += [(f"bias.{i}", array) for i, array in enumerate(self.biases)]
-        return super().to_arrays()[0], dict(named)
+        named = {f"weight.{i}": array for i, array in enumerate(self.weights)}
+        named |= {f"bias.{i}": array for i, array in enumerate(self.biases)}
+        further = {name: getattr(self, name) for name in self.arrays[2:] if getattr(self, name) is not None}
+        return self.describe().to_dict(), named | further
+
+    @classmethod
+    def from_arrays(cls: type[Kind], stored: Stored) -> Kind:
+        weights, biases = (
+            [f"{one}.{i}" for i in range(sum(name.startswith(f"{one}.") for name in stored.arrays))]
+            for one in ("weight", "bias")
+        )
+        further = {name: stored.arrays[name] for name in cls.arrays[2:] if name in stored.arrays}
+        stored.expect([*weights, *biases, *further])
+        layers = {"weights": tuple(map(stored.arrays.get, weights)), "biases": tuple(map(stored.arrays.get, biases))}
+        return cls.checked(stored, **layers, **further)
 
     @property
     def outputs(self) -> int:
@@ -101,17 +115,9 @@ class LayeredFunction(Publishable):
 Layers = tuple[np.ndarray, ...]
 
 
-def stored_layers(stored: Stored, biased: bool = True, others: Sequence[str] = ()) -> tuple[Layers, Layers]:
-    """The weights and the biases of layers; the file must have no arrays besides these and the others."""
-    layers = range(sum(name.startswith("weight.") for name in stored.arrays))
-    weights, biases = [f"weight.{i}" for i in layers], [f"bias.{i}" for i in layers if biased]
-    stored.expect([*weights, *biases, *others])
-    require(layers, "it has one layer or more")
-    return tuple(stored.arrays[name] for name in weights), tuple(stored.arrays[name] for name in biases)
-
-
 def check_layers(weights: Layers, biases: Layers, axes: int, inputs: int) -> None:
     """Refuses layers, whose weights have so many axes, that do not fit each other or what goes in."""
+    require(weights, "it has one layer or more")
     require(all(one.ndim == axes for one in weights), f"a layer's weights have {axes} axes")
     for before, after in itertools.pairwise(weights):
         fits = after.shape[:-2] == before.shape[:-2] and after.shape[-1] == before.shape[-2]
@@ -147,27 +153,16 @@ def _training(name: str, value: object) -> object:
     return value
 
 
-class NetworkDetails(Details, frozen=True, tag="network"):
-    """What a file says of an agent's network."""
-
-    form: Form
-    size: Natural
-    output: Output
-    draws: Count
-    training: Annotated[Json, checked_by(_training)] | None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateNetwork(LayeredFunction, PrivateFunction):
+class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
     """Released values of all actions: the mean over runs of networks, or of linear weights on public features.
 
     Call it with states as any private function; or with observations of shape (d,) or (points, d), as Stable-Baselines3
     has it, by `predict` and `q_values`.
     """
 
-    details: ClassVar = NetworkDetails
     form: Form
-    size: int
+    size: Natural
     """Knots of splines or grid points, a coordinate; 0 for an mlp."""
     weights: tuple[Float[np.ndarray, "runs _ _"], ...]
     """Layer by layer; linear weights, and values on a grid, are one layer."""
@@ -176,23 +171,19 @@ class PrivateNetwork(LayeredFunction, PrivateFunction):
     output: Output
     box: Box
     certificate: Certificate
-    draws: int = 1
+    draws: Count = 1
     """How many releases the runs are of: more than one are simulated, and not answered for together."""
-    training: Json | None = None
+    training: Annotated[Json, checked_by(_training)] | None = None
     """`HowTrained` in JSON's types."""
 
     @cached_property
     def _layers(self) -> list[np.ndarray]:
         return [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
 
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "PrivateNetwork":
-        weights, biases = stored_layers(stored, stored.details.form == "mlp")
-        return cls.checked(stored, weights=weights, biases=biases)
-
     def check(self) -> None:
         inputs = _number_of_inputs(self.form, self.size, len(self.weights), self.box.dimension)
         check_layers(self.weights, self.biases, 3, inputs)
+        require(len(self.biases) == len(self.weights) * (self.form == "mlp"), "an mlp alone has biases, one a layer")
         require(self.runs <= MOST_RUNS, f"it has more than {MOST_RUNS} runs")
         require(self.runs % self.draws == 0, "its draws must have the same number of runs")
         require(self.largest() <= LARGEST, "its values could get too large to compute with")
@@ -353,17 +344,8 @@ _POLICY_WORDS = {
 }
 
 
-class PolicyDetails(Details, frozen=True, tag="policy"):
-    """What a file says of a policy."""
-
-    activation: Activation
-    output: PolicyOutput
-    clip: Annotated[float, Meta(gt=0, le=LARGEST)] | None
-    threshold: float | None = None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivatePolicy(LayeredFunction):
+class PrivatePolicy(LayeredFunction, tag="policy"):
     """A policy that another library trained, or that imitates people: ask it by `predict`, as Stable-Baselines3 has it.
 
     Observations are of shape (d,) or (points, d). Called, it gives the values or log-probabilities of finitely many
@@ -374,7 +356,7 @@ class PrivatePolicy(LayeredFunction):
     """
 
     own_box: ClassVar[bool] = True
-    details: ClassVar = PolicyDetails
+    arrays: ClassVar = (*LayeredFunction.arrays, "action_range", "normal")
     activation: Activation
     """After each layer but the last."""
     output: PolicyOutput
@@ -387,23 +369,13 @@ class PrivatePolicy(LayeredFunction):
     """The lowest and the highest action, where actions are numbers."""
     normal: Float[np.ndarray, "2 d"] | None = None
     """Mean and deviation that observations are normalised by, before they are held to `clip` in size."""
-    clip: float | None = None
+    clip: Annotated[float, Meta(gt=0, le=LARGEST)] | None = None
     threshold: float | None = None
     """The return that the people reached who are imitated, if some were chosen by it; released with noise."""
 
-    def to_arrays(self) -> tuple[Json, Arrays]:
-        details, arrays = super().to_arrays()
-        further = {"action_range": self.action_range, "normal": self.normal}
-        return details, arrays | {name: array for name, array in further.items() if array is not None}
-
-    @classmethod
-    def from_arrays(cls, stored: Stored) -> "PrivatePolicy":
-        further = {name: stored.arrays[name] for name in ("action_range", "normal") if name in stored.arrays}
-        weights, biases = stored_layers(stored, others=list(further))
-        return cls.checked(stored, weights=weights, biases=biases, **further)
-
     def check(self) -> None:
         check_layers(self.weights, self.biases, 2, self.box.dimension)
+        require(len(self.biases) == len(self.weights), "each of its layers has biases")
         ends, normal = self.action_range, self.normal
         require((ends is None) == (self.output in _CHOOSES), "it has an action_range if its outputs are an action")
         if ends is not None:

@@ -16,12 +16,12 @@ from msgspec import Meta
 
 from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
-from quietq.noise.feature_maps import FeatureMap, Polynomials, map_of
+from quietq.noise.feature_maps import AnyFeatureMap, FeatureMap, Polynomials
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.checks import not_negative, shown
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
 from quietq.privacy.records import Count, Natural, Real, Record, checked_by
-from quietq.released.private_model import LARGEST, ModelDetails, PrivateModel
+from quietq.released.private_model import LARGEST, PrivateModel
 from quietq.released.publishable import Arrays, Details, Json, Labels, Publishable, Stored, require
 from quietq.released.world_model import MOST_FEATURES, WorldModel
 
@@ -155,8 +155,7 @@ def spreads(world: "Fit | PrivateWorld", box: Box, moved: tuple[int, ...]) -> Sp
 class WorldDetails(Details, frozen=True, tag="world"):
     """What a file says of a world; what its coordinates and actions are called stands beside it."""
 
-    feature_map: Json
-    """As `FeatureMap.describe` has it; `map_of` reads it back."""
+    feature_map: AnyFeatureMap
     moved: Annotated[tuple[Natural, ...], Meta(min_length=1)]
     known: tuple[Literal["reward", "end", "start"], ...]
     circles: tuple[tuple[Natural, Natural], ...]
@@ -166,8 +165,8 @@ class WorldDetails(Details, frozen=True, tag="world"):
     high: Real
     rate: Real
     errors: WorldErrors
-    reward: ModelDetails | None
-    ends: ModelDetails | None
+    reward: PrivateModel.details | None  # pyright: ignore[reportInvalidTypeForm]
+    ends: PrivateModel.details | None  # pyright: ignore[reportInvalidTypeForm]
     end_reward: Real | None = None
 
 
@@ -308,7 +307,7 @@ class PrivateWorld(Publishable):
     def describe(self) -> WorldDetails:
         spaces = self.spaces
         return WorldDetails(
-            feature_map=self.feature_map.to_dict(),
+            feature_map=self.feature_map,  # pyright: ignore[reportArgumentType]
             moved=self.moved,
             known=self.known,  # pyright: ignore[reportArgumentType]
             circles=self.model.circles,
@@ -345,7 +344,7 @@ class PrivateWorld(Publishable):
         stored.expect({*own, *of_parts})
         world = cls(
             spaces,
-            map_of(said.feature_map),
+            said.feature_map,
             said.moved,
             **{name: arrays.get(name) for name in (*_FIT, *_FIRST)},  # pyright: ignore[reportArgumentType]
             **parts,
@@ -455,7 +454,7 @@ def visited(
     return (mean / math.sqrt(3) + 1) / 2, (gram[np.ix_(places, places)] - np.outer(mean, mean)) / 12
 
 
-def _part(stored: Stored, name: str, described: ModelDetails | None, dimension: int) -> PrivateModel | None:
+def _part(stored: Stored, name: str, described: Details | None, dimension: int) -> PrivateModel | None:
     """The model of rewards or of ends, which has a unit box and arrays of its own."""
     if described is None:
         return None

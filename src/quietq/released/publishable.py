@@ -8,11 +8,11 @@ refuses.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 from jaxtyping import Float
-from msgspec import Meta
+from msgspec import Meta, defstruct
 
 from quietq.feedback.spaces import checked_names
 from quietq.noise import Box
@@ -21,6 +21,7 @@ from quietq.privacy.account import Receipted
 from quietq.privacy.norms import TRAINED_METHODS, AnyNorm, SmoothBound
 from quietq.privacy.records import Record, checked_by
 
+Kind = TypeVar("Kind", bound="Publishable")
 Json = dict[str, Any]
 """A JSON object."""
 Arrays = dict[str, np.ndarray]
@@ -39,6 +40,15 @@ def require(true: object, otherwise: str) -> None:
 
 class Details(Record, frozen=True):
     """All that a file says of a released thing besides its numbers; each kind has a record, told apart by its tag."""
+
+
+def details_of(kind: "type[Publishable]", tag: str) -> type[Details]:
+    """Returns the record of a kind: every field of its class but its arrays and what all kinds have, with its type."""
+    beside = {*kind.arrays, "box", "certificate", "labels", "receipt"}
+    hints = get_type_hints(kind, include_extras=True)
+    said = [(name, hint) for name, hint in hints.items() if name not in beside and get_origin(hint) is not ClassVar]
+    name = f"{kind.__name__}Details"
+    return defstruct(name, said, bases=(Details,), frozen=True, tag=tag)  # pyright: ignore[reportReturnType]
 
 
 def _names(name: str, value: Any) -> tuple[str, ...]:
@@ -79,7 +89,7 @@ class Labelled:
 class Publishable(Labelled, Receipted, ABC):
     """A function of states made of released numbers, with the certificate that covers them."""
 
-    details: ClassVar[type[Details]] = Details
+    details: ClassVar[type[Details]]
     """The record of what a file says of it, whose fields are fields of this class."""
     arrays: ClassVar[tuple[str, ...]] = ()
     """Fields that a file holds as numbers."""
@@ -89,6 +99,11 @@ class Publishable(Labelled, Receipted, ABC):
     """Whether its box is not the one that its certificate names: what was made of a release may have other inputs."""
     box: Box
     certificate: Certificate
+
+    def __init_subclass__(cls, tag: str | None = None) -> None:
+        """A kind that files can hold says by which tag they call it."""
+        if tag is not None:
+            cls.details = details_of(cls, tag)
 
     @abstractmethod
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
@@ -106,7 +121,7 @@ class Publishable(Labelled, Receipted, ABC):
         return self.describe().to_dict(), {name: getattr(self, name) for name in self.arrays}
 
     @classmethod
-    def from_arrays(cls, stored: Stored) -> "Publishable":
+    def from_arrays(cls: "type[Kind]", stored: Stored) -> "Kind":
         stored.expect(cls.arrays)
         return cls.checked(stored, **stored.arrays)
 

@@ -37,9 +37,9 @@ from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWa
 from quietq.privacy.account import Receipted
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, instance, real
-from quietq.released.container import digest_of
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Json
+from quietq.released.release_file import digest_of
 from quietq.released.world_model import Known
 from quietq.worlds.planning import LinearPolicy, policy_shape
 from quietq.worlds.private_env import Simulator

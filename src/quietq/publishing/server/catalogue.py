@@ -13,13 +13,12 @@ from pydantic import BaseModel, Field
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import shown
 from quietq.privacy.explain import NOT_PRIVATE, explain
-from quietq.released.container import read
 from quietq.released.evaluated_policies import EvaluatedPolicies
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Publishable
-from quietq.released.release_file import OpenedFile, Privacy, open_bytes
+from quietq.released.release_file import OpenedFile, Privacy, open_bytes, read
 from quietq.released.signature import fingerprint, require_signer, signed_in_words
 
 ID_DIGITS = 16
