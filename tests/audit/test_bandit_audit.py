@@ -52,9 +52,11 @@ class SameNoise:
     """Draws the same noise in every episode, epoch, node or visit."""
 
     simulate: int | None
+    _simulated: SeededEntropy
 
     def _entropy(self) -> SeededEntropy:
-        return SeededEntropy((self.simulate or 0) << 64)
+        self._simulated.restart((self.simulate or 0) << 64)
+        return self._simulated
 
 
 class Short(Elimination):

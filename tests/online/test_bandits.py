@@ -19,7 +19,7 @@ from quietq.noise import Columns
 from quietq.online import Elimination, Episodes, Linear, LocalUCB, TreeUCB, resume, save
 from quietq.online.policy import MOST_ARRIVALS, UNITS
 from quietq.online.running_sums import PARTS, Factors, spreads
-from quietq.online.ucb import enter, keeps, levels_for
+from quietq.online.ucb import keeps
 from quietq.privacy import Arrivals, Code
 from quietq.privacy.norms import longest_column
 
@@ -271,11 +271,13 @@ def test_too_few_arrivals_are_told_before_anything_is_charged() -> None:
 
 def test_the_fullest_node_of_a_tree_is_exact() -> None:
     """Of as many arrivals as there may be, all with the highest answer."""
-    full = 2 ** (MOST_ARRIVALS.bit_length() - 1)
-    exact, noisy = np.zeros((2, levels_for(MOST_ARRIVALS)), np.int64)
-    exact[: full.bit_length() - 1] = UNITS << np.arange(full.bit_length() - 1)
-    enter(full, exact, noisy, UNITS, np.zeros_like)
-    assert exact[full.bit_length() - 1] == full * UNITS
+    policy = TreeUCB(2, PURE, arrivals=MOST_ARRIVALS, simulate=0)
+    level = MOST_ARRIVALS.bit_length() - 1
+    policy.state.answers[0] = 2**level - 1
+    policy.state.units[0, :level] = UNITS << np.arange(level)
+    policy.learn(None, 0, 1.0)
+    assert policy.state.units[0].tolist() == [0] * level + [2**level * UNITS] + [0] * (policy.levels - level - 1)
+    assert abs(policy.state.nodes[0, level] - 2**level) < 1e4
 
 
 def test_the_expected_error_is_that_of_values_at_the_end() -> None:

@@ -53,6 +53,10 @@ class SeededEntropy:
     reproducible = True
 
     def __init__(self, seed: int) -> None:
+        self.restart(seed)
+
+    def restart(self, seed: int) -> None:
+        """Begins the stream of another seed."""
         self._generator = np.random.Generator(np.random.Philox(count("seed", seed, least=0, most=None)))
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:

@@ -12,10 +12,10 @@ Proof: docs/theory.md#elimination.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int
 
 from quietq.online.policy import MOST, UNITS, PrivateBandit, are_counts
 
@@ -43,15 +43,6 @@ class Epoch(NamedTuple):
         return cls(answers, math.sqrt(log / (2 * answers)), noise / answers)
 
 
-@dataclass
-class _State:
-    epoch: int
-    left: Bool[np.ndarray, " arms"]
-    shown: Int[np.ndarray, " arms"]  # in this epoch
-    answers: Int[np.ndarray, " arms"]  # in this epoch
-    units: Int[np.ndarray, " arms"]  # PRIVATE: their sums
-
-
 @dataclass(eq=False)
 class Elimination(PrivateBandit):
     """The policy shows all arms equally often and drops those clearly behind, until one is left.
@@ -67,8 +58,15 @@ class Elimination(PrivateBandit):
     name: ClassVar[str] = "elimination"
     declared: ClassVar[bool] = True
 
-    def _start(self) -> _State:
-        return _State(1, np.ones(self.arms, bool), *np.zeros((3, self.arms), np.int64))
+    def _start(self) -> SimpleNamespace:
+        shown, answers, units = np.zeros((3, self.arms), np.int64)
+        return SimpleNamespace(
+            epoch=1,
+            left=np.ones(self.arms, bool),
+            shown=shown,  # in this epoch, by arm
+            answers=answers,  # likewise
+            units=units,  # PRIVATE: the sums of these answers
+        )
 
     @property
     def epoch(self) -> Epoch:

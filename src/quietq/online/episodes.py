@@ -14,6 +14,7 @@ a ln(t), for any a > 1, regret is of order ln(T) sum_a (1/gap_a + 1/epsilon) (do
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -50,16 +51,6 @@ def _above_one(name: str, value: object) -> float:
     return number
 
 
-@dataclass
-class _State:
-    arm: int  # of the episode under way; the first episodes go through all arms
-    time: int  # answers so far
-    length: Int[np.ndarray, " arms"]  # of each arm's last episode, 0 if it had none
-    means: Float[np.ndarray, " arms"]  # noisy, of that episode
-    answers: Int[np.ndarray, " arms"]  # towards each arm's next episode
-    units: Int[np.ndarray, " arms"]  # PRIVATE: their sums
-
-
 @dataclass(eq=False)
 class Episodes(PrivateBandit):
     """The policy plays the arm with the highest index for an episode, and needs no number of arrivals."""
@@ -70,9 +61,16 @@ class Episodes(PrivateBandit):
     exploration: float = 1.1
     """The level of an index is this times the logarithm of the number of answers so far."""
 
-    def _start(self) -> _State:
+    def _start(self) -> SimpleNamespace:
         length, answers, units = np.zeros((3, self.arms), np.int64)
-        return _State(0, 0, length, np.zeros(self.arms), answers, units)
+        return SimpleNamespace(
+            arm=0,  # of the episode under way; the first episodes go through all arms
+            time=0,  # answers so far
+            length=length,  # of each arm's last episode, 0 if it had none
+            means=np.zeros(self.arms),  # noisy, of that episode
+            answers=answers,  # towards each arm's next episode
+            units=units,  # PRIVATE: the sums of these answers
+        )
 
     def _error_after(self, arrivals: int) -> float:
         """Of an arm's last episode, of 1, 2, 4, ... answers."""

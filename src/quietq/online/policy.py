@@ -61,19 +61,6 @@ def are_counts(numbers: int | np.ndarray, most: int | np.ndarray = MOST) -> bool
     return bool(np.all((numbers >= 0) & (numbers <= most)))
 
 
-class SeededStreams:
-    """Simulated noise: a seeded stream of its own for each draw, so that resuming needs to know only their number."""
-
-    reproducible = True
-    now: Entropy
-
-    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        return self.now.normals(shape)
-
-    def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        return self.now.uniforms(shape)
-
-
 @dataclass(eq=False)
 class PrivateBandit(Checked, ABC):
     """A policy with a promise. The account is charged when it is made, before anybody comes by."""
@@ -124,7 +111,7 @@ class PrivateBandit(Checked, ABC):
             raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
         self._drawn, self._lock, self._warned = 0, threading.RLock(), dict[str, int]()
         self._process, self._handed_over = os.getpid(), False
-        self._streams = None if self.simulate is None else SeededStreams()
+        self._simulated = None if self.simulate is None else SeededEntropy(self.simulate)
         self._count(Counter())
         self._hashes([])  # what it needs for names is there, or it is refused before anything is charged
         self.state: Any = self._start()  # PRIVATE
@@ -135,7 +122,7 @@ class PrivateBandit(Checked, ABC):
             cost=self.cost,
             largest=float(MOST),
             error=self._error,
-            simulated=self._streams,
+            simulated=self._simulated,
         )
         self._transcript.ask(self._query)
         certify = partial(self._transcript.certificate, f"bandit/{self.name}", None, self._conditions(), self.remarks)
@@ -312,15 +299,17 @@ class PrivateBandit(Checked, ABC):
     def _noised(self, numbers: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:
         """The only way from what people gave to what decides."""
         same_process(self._process, "This policy")
-        entropy = self._entropy()
-        if self._streams is not None:
-            self._streams.now = entropy
+        self._entropy()
         parts = [numbers] if isinstance(self.law, Gaussian) else numbers.reshape(-1, 1)
         return np.concatenate([self._transcript.answer(self._query, part) for part in parts])
 
     def _entropy(self) -> Entropy:
+        """Fresh randomness; simulated, a stream of its own for each draw, so that resuming needs only their number."""
         self._drawn += 1
-        return SystemEntropy() if self.simulate is None else SeededEntropy((self.simulate << 64) + self._drawn)
+        if self._simulated is None or self.simulate is None:
+            return SystemEntropy()
+        self._simulated.restart((self.simulate << 64) + self._drawn)
+        return self._simulated
 
     # Who comes back
 

@@ -18,13 +18,14 @@ Proof: docs/theory.md#trees and docs/theory.md#local.
 
 import math
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from quietq.noise.ball import Ball
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
@@ -44,15 +45,6 @@ def levels_for(arrivals: int) -> int:
     return (arrivals - 1).bit_length() + 1
 
 
-def enter(n: int, exact: np.ndarray, noisy: np.ndarray, leaf: int, noised: Callable[[np.ndarray], np.ndarray]) -> None:
-    """Adds the n-th leaf: the nodes below it that are full become one with it, which is noised."""
-    # The lowest one of n in binary: adding 1 to n - 1 carries through all levels below it, whose nodes are full.
-    level = (n & -n).bit_length() - 1
-    exact[level] = exact[:level].sum(axis=0) + leaf
-    exact[:level], noisy[:level] = 0, 0
-    noisy[level] = noised(exact[level])
-
-
 def sizes(n: int | np.ndarray, levels: int) -> Int[np.ndarray, "..."]:
     """How many leaves there are below the node of each level that the first n leaves are made of; 0 without one.
 
@@ -60,14 +52,6 @@ def sizes(n: int | np.ndarray, levels: int) -> Int[np.ndarray, "..."]:
     [1, 0, 4, 0]
     """
     return n & (1 << np.arange(levels))
-
-
-@dataclass
-class _TreeState:
-    time: int  # answers so far
-    answers: Int[np.ndarray, " arms"]
-    units: Int[np.ndarray, "arms levels"]  # PRIVATE: of the nodes that make up the answers so far
-    nodes: Float[np.ndarray, "arms levels"]  # the same with noise
 
 
 @dataclass(eq=False)
@@ -92,9 +76,14 @@ class TreeUCB(PrivateBandit):
     def norm(self) -> AnyNorm:
         return TreeOfAnswers(self.levels)
 
-    def _start(self) -> _TreeState:
+    def _start(self) -> SimpleNamespace:
         shape = self.arms, self.levels
-        return _TreeState(0, np.zeros(self.arms, np.int64), np.zeros(shape, np.int64), np.zeros(shape))
+        return SimpleNamespace(
+            time=0,  # answers so far
+            answers=np.zeros(self.arms, np.int64),
+            units=np.zeros(shape, np.int64),  # PRIVATE: of the nodes that make up the answers so far
+            nodes=np.zeros(shape),  # the same with noise
+        )
 
     def _error_after(self, arrivals: int) -> float:
         """Of the mean of all answers about an arm, by the nodes that make them up."""
@@ -118,8 +107,13 @@ class TreeUCB(PrivateBandit):
             return  # there is no leaf for it
         state.time += 1
         state.answers[shown] += 1
-        levels = state.units[shown][:, None], state.nodes[shown][:, None]  # a node holds one number
-        enter(int(state.answers[shown]), *levels, units, lambda node: self._noised(node / UNITS))
+        n, exact, noisy = int(state.answers[shown]), state.units[shown], state.nodes[shown]
+        # The lowest one of n in binary: adding 1 to n - 1 carries through all levels below it, whose nodes are full.
+        # They become one with the new leaf, and that one is noised.
+        level = (n & -n).bit_length() - 1
+        exact[level] = exact[:level].sum() + units
+        exact[:level], noisy[:level] = 0, 0
+        noisy[level] = self._noised(exact[[level]] / UNITS)[0]
 
     def _learned(self) -> int:
         return self.state.time
@@ -142,12 +136,6 @@ class FlippedAnswers(KNorm):
         return (Code.FLIPPED(),)
 
 
-@dataclass
-class _Counts:
-    answers: Int[np.ndarray, " arms"]
-    units: Int[np.ndarray, " arms"]
-
-
 @dataclass(eq=False)
 class LocalUCB(PrivateBandit):
     """Upper confidence bounds (Auer, Cesa-Bianchi & Fischer 2002) on reports.
@@ -167,8 +155,9 @@ class LocalUCB(PrivateBandit):
     exploration: float = 1.1
     """The level of a bound is this times the logarithm of the number of answers so far."""
 
-    def _start(self) -> _Counts:
-        return _Counts(*np.zeros((2, self.arms), np.int64))
+    def _start(self) -> SimpleNamespace:
+        answers, units = np.zeros((2, self.arms), np.int64)
+        return SimpleNamespace(answers=answers, units=units)
 
     def _choose(self, context: object) -> int:
         """Means raised by Hoeffding's bound at probability t^-exploration; an arm without an answer comes first."""
