@@ -55,7 +55,7 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(record["details"]) <= {
         *("kind", "levels", "form", "size", "output", "draws", "training", "activation", "clip", "threshold"),
         *("feature_map", "low", "high"),
-        *("moved", "known", "circles", "actions", "action_box", "rate", "reward", "ends", "errors"),
+        *("moved", "known", "circles", "actions", "action_box", "rate", "reward", "end_reward", "ends", "errors"),
     }
     allowed = {"values", "weights", "mean", "covariance", "edges", "action_range", "normal", "knots", "offset"}
     allowed |= {"weight.0", "weight.1", "bias.0", "bias.1"}
