@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 
 import quietq as qq
-from benchmarks.go import GO
 from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Numbers, Study, own_files
 from benchmarks.systems import REPORTED, Policy, System
 from benchmarks.world_twin import twin
@@ -70,7 +69,7 @@ def dosed(people: int, budget: qq.Budget, draw: int) -> Numbers:
     sessions, (of_world, of_check) = steps.read(), budget.split(0.9, 0.1)
     world = qq.privatise(sessions, of_world, world=system.model, simulate=draw)
     policy = linear(world, system, draw)
-    found = qq.check_plan(world, sessions, policy, own, of_check, steps=system.steps, go=GO, simulate=draw)
+    found = qq.check(policy, sessions, of_check, own, trained_on=world, steps=system.steps, simulate=draw)
     planned = system.value(policy, draw, 1000)
     reached = planned if found.go else own
     best = system.value(linear(twin(steps), system, draw), draw, 1000)
@@ -78,7 +77,7 @@ def dosed(people: int, budget: qq.Budget, draw: int) -> Numbers:
         "return": reached,
         "of the way to the twin": (reached - own) / (best - own),
         "without the check": planned,
-        "go": float(found.go),
+        "go": float(found.go is True),
         "below behaviour": float(reached < own),
     }
 

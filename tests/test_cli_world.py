@@ -19,7 +19,7 @@ from quietq.cli import main
 from quietq.mechanisms import moments, rounds
 from quietq.privacy import Code
 from quietq.privacy.relations import OnePerson
-from quietq.worlds.plan_check import CheckedPlan
+from quietq.worlds.policy_check import CheckedPolicy, Medians
 from quietq.worlds.private_env import PrivateWorldEnv
 
 cli_world = importlib.import_module("quietq.cli.sessions_commands")
@@ -55,7 +55,7 @@ def rows(tmp_path):
     return tmp_path / "rows.parquet"
 
 
-@pytest.mark.filterwarnings(f"always:{DOUBTS}")
+@pytest.mark.filterwarnings(f"always:{DOUBTS}", "ignore:NO GO")  # which noise decides on
 def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     words = f"world rows.parquet {PAIRED} --end end --people 30 {PROMISE} --wanted 3 --steps 5 --out world.qq"
     code, out, err = quietq(f"{words} --go 0.4 --policy plan.qq --plot world.png --json")
@@ -67,11 +67,12 @@ def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     assert (world.spaces.state_names, world.spaces.action_names) == (("x",), ("0", "1"))
     assert found["certificate"] == world.certificate.to_dict()
     check = found["check"]
-    assert (check["wanted"], check["threshold"], check["go"]) == (3.0, 0.4, check["share"] >= 0.4)
+    assert (check["wanted"], check["threshold"]) == (3.0, 0.4)
+    assert (check["go"], check["agreement"]) == (check["share"] >= 0.4, None)
     policy: Any = qq.load(tmp_path / "plan.qq")
     assert policy.certificate.mu == pytest.approx(qq.Budget(2, 1e-4).mu)
     assert policy.predict([[0.2], [0.9]])[0].shape == (2,)
-    assert [one["certificate"]["method"] for one in (found, check)] == ["world/moments", "plan/check"]
+    assert [one["certificate"]["method"] for one in (found, check)] == ["world/moments", "policy/check"]
     spent = [qq.Budget(**one["certificate"]["budget"]).mu ** 2 / qq.Budget(2, 1e-4).mu ** 2 for one in (found, check)]
     assert spent == pytest.approx([0.9, 0.1])
     assert sum(spent) <= 1
@@ -107,18 +108,24 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
 
 
 def test_the_verdict_in_words():
-    """What the number is, with its interval; a verdict only where the user said from which share on it is one."""
-    certificate = qq.Certificate(method="plan/check", standing="none")
-    found = CheckedPlan(0.8, 0.05, 12.0, 15.0, certificate)
+    """What the numbers are, with their noise, and the verdict by the share that the user gave."""
+    certificate = qq.Certificate(method="policy/check", standing="none")
+    found = CheckedPolicy(0.8, 0.2, 0.05, 10_000, 12.0, 15.0, Medians(7.0, 0.4), certificate, 0.5, "its digest")
     said = cli_world._verdict(found)
-    assert said.startswith("No verdict: by their own steps, a plan that was made in this world is worth at least 12")
-    assert "for a share 0.8 of the people (0.702 to 0.898: 95 %, of the noise alone)" in said
-    assert "The world itself promises 15." in said
-    assert said.endswith("give it beforehand with --go (docs/sessions.md says how to choose it).")
-    assert cli_world._verdict(replace(found, threshold=0.5)).startswith("GO by your --go 0.5: by their own steps")
+    assert said.startswith(
+        "GO by --go 0.5: by their own steps, a plan that was made in this world is worth at least 12"
+    )
+    assert "for a share 0.8 of the people (0.702 to 0.898: 95 %, of the noise alone)." in said
+    assert "did better by an agreement of 0.2 (-1 to 1; z-score 3.9)." in said
+    assert said.endswith("The world itself promises 15.")
+    assert "noise alone may have decided" not in said
     close = cli_world._verdict(replace(found, threshold=0.85))
-    assert close.startswith("NO GO by your --go 0.85: ")
-    assert close.endswith("It lies within the interval, so noise alone may have decided.")
+    assert close.startswith("NO GO by --go 0.85: ")
+    assert "The share that you asked for lies within, so noise alone may have decided." in close
+    assert cli_world._verdict(replace(found, agreement=-0.2)).startswith("NO GO by --go 0.5: ")
+    untold = cli_world._verdict(replace(found, agreement=None, medians=None))
+    assert untold.startswith("GO by --go 0.5: ")
+    assert "agreement" not in untold
 
 
 @pytest.mark.filterwarnings("default:No row of the sessions", f"always:{DOUBTS}")
@@ -171,7 +178,7 @@ def test_a_list_in_one_word_is_told_how_to_be_given(quietq, rows):
         ("--steps 5", "say with --wanted what it must be worth"),
         ("--go 0.5", "say with --wanted what it must be worth"),
         ("--policy plan.qq", "say with --wanted what it must be worth"),
-        ("--wanted 1 --go 2", "--go must be a share of the people"),
+        ("--wanted 1 --go 2", "go must be a share of the people"),
         ("--wanted 1 --policy world.qq", "must be different files"),
         ("--wanted nan", "wanted must be a finite number"),
         ("--wanted 1 --steps 0", "steps must be"),
@@ -233,6 +240,7 @@ def test_spreads_are_those_of_the_steps(rows, tmp_path):
     assert (tmp_path / "world.png").exists()
 
 
+@pytest.mark.filterwarnings("ignore:NO GO")  # which noise decides on
 def test_the_page_for_users(quietq, tmp_path, monkeypatch):
     """Its commands, on fewer people and steps; `test_readme.py` runs its Python."""
     page = (Path(__file__).parents[1] / "docs" / "sessions.md").read_text(encoding="utf-8")

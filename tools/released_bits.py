@@ -625,9 +625,10 @@ def plans() -> Any:
     world = qq.privatise(people, asked, simulate=0)
     plan = qq.plan_linear(world, steps=30, iterations=4, candidates=24)
     other = qq.plan_linear(world, steps=30, iterations=2, candidates=24, ensemble=False, seed=1)
-    checks = [qq.check_plan(world, people, plan, wanted, asked, steps=30, **more)
+    rich = qq.Budget.from_mu(1.0, 1e-5)
+    checks = [qq.check(plan, people, rich, wanted, steps=30, **more)
               for wanted, more in ((3, {"simulate": 1}), (12, {"simulate": 1}), (3, {}))]  # fmt: skip
-    found = [[one.share, one.error, one.promised, certified(one.certificate)] for one in checks]
+    found = [[one.share, one.agreement, one.error, one.promised, certified(one.certificate)] for one in checks]
     return [plan.weights, other.weights, plan.middle, plan.deviation, found]
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         explain as explain,
         people as people,
     )
-    from quietq.publishing import publish as publish, to_minari as to_minari
+    from quietq.publishing import check as check, publish as publish, to_minari as to_minari
     from quietq.released import (
         InvalidRelease as InvalidRelease,
         PrivateFunction as PrivateFunction,
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     )
     from quietq.worlds import (
         PrivateReward as PrivateReward,
-        check_plan as check_plan,
         plan_linear as plan_linear,
         relabel as relabel,
     )
@@ -79,9 +78,9 @@ _ROOMS = {
         "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed InvalidInput LipschitzBall "
         "MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories explain people"
     ),
-    "publishing": "publish to_minari",
+    "publishing": "check publish to_minari",
     "released": "InvalidRelease PrivateFunction PrivateWorld WorldModel load",
-    "worlds": "PrivateReward check_plan plan_linear relabel",
+    "worlds": "PrivateReward plan_linear relabel",
 }
 _WHERE = {name: f"quietq.{room}" for room, names in _ROOMS.items() for name in names.split()}
 

@@ -10,14 +10,17 @@ import pytest
 from quietq import Budget, Sessions, privatise
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.worst_rows import worst_rows
+from quietq.feedback.imitation_statistics import ReachCounts
 from quietq.feedback.transition_statistics import EndRewards, NormalisedMoments, triangle
 from quietq.mechanisms import moments, rounds
 from quietq.mechanisms.iterated_whitening import square
 from quietq.mechanisms.moments import Moments
+from quietq.mechanisms.noisy_quantile import noisy_quantile
 from quietq.mechanisms.release import Mechanism, mean_of_people
 from quietq.released.world_model import WorldModel
-from quietq.worlds.plan_check import PlanCheck, Played
+from quietq.worlds import policy_check
 from quietq.worlds.planning import LinearPolicy
+from quietq.worlds.policy_check import Medians, Opinions, PolicyCheck, PolicyOnRows
 
 AMPLE, PEOPLE, STEPS = Budget(10.0, 1e-6), 20, 4
 
@@ -96,19 +99,45 @@ def test_the_mean_reward_at_ends_comes_close_to_what_is_stated():
     assert 0.99 <= moved / query.sensitivity <= 1
 
 
+RICH = Budget.from_mu(4.0, 1e-6)
+"""Of which signs are asked for too."""
+
+
+def check(kind: type[PolicyCheck] = PolicyCheck, voted: bool = True, budget: Budget = RICH) -> PolicyCheck:
+    """Of pushing on the right, in a world that is released of these people; or by signs alone."""
+    people = read(made_up())
+    world = privatise(people, AMPLE, simulate=0)
+    plan = LinearPolicy(world.spaces, np.array([[0.1], [1.0]]), *world.typical()).as_policy(world.certificate)
+    worlds: Any = {"world": world, "wanted": 0.6 * STEPS} if voted else {}
+    return kind(plan, people, budget, steps=STEPS, returns=(0, STEPS), **worlds)
+
+
+def checked(kind: type[PolicyCheck] = PolicyCheck, voted: bool = False) -> Movement:
+    return worst_rows(read, made_up(), RICH, mechanism=check(kind, voted), tries=4).movement
+
+
 @pytest.mark.slow
 def test_nobody_has_more_than_one_vote_in_a_check():
-    move = moved(check())
+    move = moved(check(budget=AMPLE))
     assert not move.exceeds
     assert 0.99 <= move.share <= 1
 
 
-def check() -> PlanCheck:
-    """Of pushing whatever the state is, in a world that is released of these people."""
-    people = read(made_up())
-    world = privatise(people, AMPLE, simulate=0)
-    plan = LinearPolicy(world.spaces, np.array([[1.0], [0.0]]), *world.typical())
-    return PlanCheck(Played(world, plan, STEPS), 0.6 * STEPS, people, AMPLE)
+@pytest.mark.slow
+def test_nobody_has_more_than_one_vote_and_one_sign_in_a_check():
+    move = checked(voted=True)
+    assert not move.exceeds
+    assert move.queries is not None
+    assert move.queries[-1] > 0.99
+
+
+def test_nobody_has_more_than_one_sign_in_a_check_without_a_world():
+    move = checked()
+    assert not move.exceeds
+    assert 0.9 <= move.share <= 1
+    assert move.queries is not None
+    assert len(move.queries) == 2 * policy_check.MEDIAN_ROUNDS + 1
+    assert move.queries[-1] > 0.99
 
 
 # Broken copies
@@ -208,3 +237,68 @@ def test_episodes_read_as_people_are_found():
     broken = Moments(by_visit(made_up()), AMPLE, DYNAMICS)
     with pytest.raises((Unprotected, AssertionError)):
         assert not moved(broken, read=by_visit).exceeds
+
+
+# Broken copies of checks
+
+
+class TrueMedians(PolicyCheck):
+    """Signs are taken against medians of people's numbers themselves."""
+
+    def run(self) -> Any:
+        assert self.returns is not None
+        asked = (self.returns, (0.0, float(STEPS))), (self.distances, (0.0, 1.0))
+        for own, within in asked:
+            yield next(noisy_quantile(own, within, 0.5, self.people, 0.5, 1))
+
+        def looks(feedback: Any) -> np.ndarray:
+            medians = []
+            for own, ends in asked:
+                low, high = ends
+                for _ in range(20):
+                    middle = (low + high) / 2
+                    reach, short = feedback.mean(ReachCounts(own, middle))
+                    low, high = (middle, high) if reach >= short else (low, middle)
+                medians.append(low)
+            opinions = Opinions(None, 0.0, self.returns, self.distances, Medians(*medians))
+            return mean_of_people(opinions, self.people, 1.0).numbers(feedback)
+
+        opinions = Opinions(None, 0.0, self.returns, self.distances, Medians(0.0, 0.0))
+        query = mean_of_people(opinions, self.people, 1.0)._replace(numbers=looks)
+        answer = yield query
+        return Medians(0.0, 0.0), answer, query.law.sigma
+
+
+def test_medians_must_not_look_at_people():
+    with pytest.raises(Unprotected, match="no sum over people"):
+        checked(TrueMedians)
+
+
+class AskedInCompany(PolicyOnRows):
+    """The policy is asked about everybody's states at once, and normalises them by what it is shown."""
+
+    def of_people(self, starts: np.ndarray, columns: Any) -> np.ndarray:
+        return super().of_people(starts, {**columns, "s0": columns["s0"] - columns["s0"].mean()})
+
+
+def test_a_policy_must_not_be_asked_in_company(monkeypatch):
+    monkeypatch.setattr(policy_check, "PolicyOnRows", AskedInCompany)
+    with pytest.raises(Unprotected):
+        checked()
+
+
+class ByStep(Opinions):
+    """Each step has a vote and a sign, and all of them count; nothing holds a person to one."""
+
+    def of_people(self, starts: np.ndarray, columns: Any) -> np.ndarray:
+        rows = np.arange(len(columns["reward"]))
+        return np.add.reduceat(super().of_people(rows, columns), starts, axis=0)
+
+    def _hold(self, vectors: np.ndarray, people: int) -> np.ndarray:
+        return vectors
+
+
+@pytest.mark.slow
+def test_who_has_more_steps_must_not_have_more_votes_and_signs(monkeypatch):
+    monkeypatch.setattr(policy_check, "Opinions", ByStep)
+    assert checked(voted=True).exceeds

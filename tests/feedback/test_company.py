@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quietq.feedback.imitation_statistics import OwnReturns, ReturnCounts, StateMoments
+from quietq.feedback.imitation_statistics import OwnReturns, ReachCounts, StateMoments
 from quietq.feedback.loss import Chosen, Ends, Squared, StepRewards
 from quietq.feedback.returns import ActionShares, Returns
 from quietq.feedback.row_statistics import ClippedGradient, Marginals, SecondMoments
@@ -84,7 +84,7 @@ STATISTICS: dict[str, Vector] = {
     "returns with a model": returns(policy),
     "shares of actions": ActionShares(Cells(4, lambda states: np.floor(4 * states[:, 0])), SPACES.box, 3),
     "moments of states": StateMoments(np.array([0.4, 0.6]), np.array([0.1, 0.3]), 4.0),
-    "counts of returns": ReturnCounts(OwnReturns((-1.0, 1.0), (-9.0, 9.0)), 0.1),
+    "counts of returns": ReachCounts(OwnReturns((-1.0, 1.0), (-9.0, 9.0)), 0.1),
 }  # fmt: skip
 
 

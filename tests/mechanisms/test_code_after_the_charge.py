@@ -23,7 +23,7 @@ from quietq import (
     PrivateReward,
     Trajectories,
     WorldModel,
-    check_plan,
+    check,
     evaluate_policies,
     people,
     privatise,
@@ -102,7 +102,7 @@ def planned(**known: Any) -> Entry:
     model = WorldModel(**known)
     world = privatise(read(rows_of(PEOPLE, seed=9), PEOPLE), HALF, world=model, simulate=0)
     plan = LinearPolicy(world.spaces, np.ones((3, 1)), *world.typical())
-    return lambda rows, account: check_plan(world, read(rows, PEOPLE), plan, 1.0, HALF, steps=3, account=account)
+    return lambda rows, account: check(plan, read(rows, PEOPLE), HALF, 1.0, trained_on=world, steps=3, account=account)
 
 
 def came_by(code: Code) -> Entry:

@@ -11,7 +11,7 @@ import pytest
 from linear_people import read, rows_of
 from msgspec import structs
 
-from quietq import Accountant, Budget, InvalidInput, PrivacyWarning, check_plan, load, plan_linear, privatise, publish
+from quietq import Accountant, Budget, InvalidInput, PrivacyWarning, check as ask, load, plan_linear, privatise, publish
 from quietq.mechanisms import moments, rounds
 from quietq.privacy import Code
 from quietq.privacy.certificate import certifying
@@ -35,7 +35,8 @@ def released(numbers: bool):
     ):
         world = privatise(people, most, account=account)
     plan = plan_linear(world, steps=STEPS, iterations=2, candidates=16)
-    return world, plan, check_plan(world, people, plan, 1, some, steps=STEPS, account=account)
+    check = ask(plan, people, some, 1, steps=STEPS, account=account)
+    return world, plan, replace(check, share=1.0, agreement=0.0)  # noise would decide on what is said
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +81,12 @@ def test_a_plan_that_a_check_spoke_for_promises_both(listed, tmp_path):
     ratios = [query.sensitivity / query.size for query in found.queries]
     assert math.hypot(*ratios) == pytest.approx(found.mu, rel=1e-6)
     assert any("published because of what they said" in one.text for one in found.assumptions)
-    assert any("plan and what is wanted were not made from these" in one.text for one in found.assumptions)
+    assert any("policy and what is wanted were not made from these" in one.text for one in found.assumptions)
 
 
 def test_a_policy_that_people_spoke_against_leaves_with_a_warning_and_a_remark(listed, tmp_path):
     world, plan, check = listed
-    against, spoken_for = (replace(check, threshold=check.share + moved) for moved in (1e-9, -1e-9))
+    against, spoken_for = (replace(check, agreement=0.0, threshold=check.share + moved) for moved in (1e-9, -1e-9))
     with pytest.warns(UserWarning, match="NO GO: the people who were asked did not speak for this policy"):
         publish(plan, tmp_path / "policy.qq", trained_on=world, check=against)
     found = certificate_in(tmp_path / "policy.qq")
@@ -123,7 +124,10 @@ def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
     plan = plan_linear(world, steps=STEPS, iterations=2, candidates=16)
     plans = [replace(plan, weights=plan.weights + 0.1 * i) for i in range(3)]
     pairs = list(zip(plans, some, strict=True))
-    checks = [check_plan(world, people, one, 1, part, steps=STEPS, account=account) for one, part in pairs]
+    checks = [
+        replace(ask(one, people, part, 1, steps=STEPS, account=account), share=1.0, agreement=0.0)
+        for one, part in pairs
+    ]
     for given in (checks[0], checks[:2]):
         with pytest.raises(InvalidInput, match=r"of the policy that is published; .* all of their checks"):
             publish(plans[2], path, trained_on=world, check=given)
@@ -142,7 +146,7 @@ def test_a_check_is_not_dropped_where_nothing_is_certified(listed):
     world, plan, check = listed
     claimed = structs.replace(world.certificate, standing="claimed", remarks=("Nobody proved it.",))
     for one in (claimed, replace_standing(world.certificate)):
-        with pytest.raises(InvalidInput, match=f"of what trained_on gives is {one.standing!r}: leave check out"):
+        with pytest.raises(InvalidInput, match=f"of the policy's is {one.standing!r}: leave check out"):
             with_checks(plan.as_policy(one), [check], world)
 
 
@@ -154,16 +158,16 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
         stated = [one for one in check.certificate.assumptions if one.code is not Code.ONE_OF_DECLARED]
         more = (*stated, Code.ONE_OF_DECLARED(PEOPLE + 1))
         others = structs.replace(check.certificate, relation=OnePerson(PEOPLE + 1), assumptions=more)
-    elsewhere = replace(check.played, world=replace(world, weights=world.weights + 1e-9))
+    elsewhere = replace(world, weights=world.weights + 1e-9)
     cases: Any = (
-        ({"trained_on": world, "check": replace(check, played=elsewhere)}, "what another world cost would not"),
-        ({"trained_on": world, "check": replace(check, played=None)}, "what another world cost would not"),
-        ({"trained_on": world, "check": [check, 3]}, "check must be what check_plan"),
+        ({"trained_on": world, "check": replace(check, world=elsewhere)}, "what another world cost would not"),
+        ({"trained_on": world, "check": replace(check, world=None)}, "what another world cost would not"),
+        ({"trained_on": world, "check": [check, 3]}, "check must be what qq.check"),
         ({}, "say with trained_on"),
         ({"trained_on": world, "box": [(0, 1), (0, 1)]}, "box is for models"),
         ({"trained_on": world, "check": simulated}, "check is a simulation"),
         ({"trained_on": world, "check": replace(check, certificate=others)}, "check must be of the people"),
-        ({"trained_on": world, "check": 3}, "check must be what check_plan"),
+        ({"trained_on": world, "check": 3}, "check must be what qq.check"),
         ({"trained_on": 3}, "trained_on must be the private reward or world"),
         (
             {"trained_on": privatise(lambda s: s, Budget(1, 1e-5), relation=a_ball())},
@@ -173,7 +177,7 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
     for options, words in cases:
         with pytest.raises(InvalidInput, match=words):
             publish(plan, path, **options)
-    with pytest.raises(InvalidInput, match="trained_on, check and box are for"):
+    with pytest.raises(InvalidInput, match="thing must be a policy, where there is a check of it"):
         publish(world, path, check=check)
     assert not path.exists()
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from quietq.feedback.imitation_statistics import OwnReturns, ReturnCounts, StateMoments
+from quietq.feedback.imitation_statistics import OwnReturns, ReachCounts, StateMoments
 from quietq.feedback.network_gradient import ImitationGradient, number_of_weights
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.statistic import Vector
@@ -128,7 +128,7 @@ STATISTICS = {
     **{f"gradient, {name}": statistic(one) for name, one in SPACES.items()},
     "gradient of the best": statistic(LISTED, own=OWN, threshold=0.0),
     "states": StateMoments(NORMAL[0], NORMAL[1], 4.0),
-    "returns": ReturnCounts(OWN, 0.3),
+    "returns": ReachCounts(OWN, 0.3),
 }
 
 

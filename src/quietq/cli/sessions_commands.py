@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from quietq.feedback.trajectories import Cells
     from quietq.privacy import Account
     from quietq.released.publishable import Publishable
-    from quietq.worlds import CheckedPlan
+    from quietq.worlds import CheckedPolicy
 
 COLUMN = "COLUMN"
 
@@ -97,8 +97,7 @@ def world(
     go: Annotated[
         float | None,
         typer.Option(
-            help="From which share of people on the plan is a go, above 0 and at most 1; without it, no verdict is "
-            "given."
+            help="From which share of people on their votes are for the plan, above 0 and at most 1; default 0.5."
         ),
     ] = None,
     policy: Annotated[
@@ -118,17 +117,17 @@ def world(
     from quietq.cli.report.pictures import plot_world
     from quietq.privacy.checks import count, real
     from quietq.released.private_world import spreads
+    from quietq.worlds.policy_check import GO, checked_go
 
     if wanted is None and (steps, go, policy) != (None, None, None):
         raise qq.InvalidInput(
             "--steps, --go and --policy are of a plan that is checked: say with --wanted what it must be worth."
         )
-    # What `check_plan` would refuse is refused now: then the world would be paid for already.
+    # What `check` would refuse is refused now: then the world would be paid for already.
     steps = 300 if steps is None else count("steps", steps)
     if wanted is not None:
         real("wanted", wanted)
-    if go is not None and not 0 < real("go", go) <= 1:
-        raise qq.InvalidInput(f"--go must be a share of the people, above 0 and at most 1, not {go:g}.")
+    go = checked_go(GO if go is None else go)
     model = qq.WorldModel() if degree is None else qq.WorldModel(degree=degree)
     read = partial(
         read_sessions,
@@ -210,15 +209,15 @@ def _check(
     wanted: float,
     budget: "qq.Budget",
     steps: int,
-    go: float | None,
+    go: float,
     account: "Account | None",
     out: Path,
     policy: Path | None,
-) -> "CheckedPlan":
+) -> "CheckedPolicy":
     """Checks the best linear policy that is found in the world, and writes it if there is a file for it."""
     try:
         plan = qq.plan_linear(private, steps=steps)
-        checked = qq.check_plan(private, sessions, plan, wanted, budget, steps=steps, go=go, account=account)
+        checked = qq.check(plan, sessions, budget, wanted, steps=steps, go=go, account=account)
         if policy is not None:
             qq.publish(plan, policy, trained_on=private, check=checked)
         return checked
@@ -235,22 +234,24 @@ def _describe(private: "qq.PrivateWorld") -> list[str]:
     return lines if private.ends is not None else [*lines, "Episodes never end by themselves."]
 
 
-def _verdict(checked: "CheckedPlan") -> str:
-    """A noisy share of people, with its interval; a verdict only by a threshold that the user gave."""
+def _verdict(checked: "CheckedPolicy") -> str:
+    """Both opinions with their noise, and the verdict by the rule and the share that the user gave."""
     low, high = checked.interval
     share, wanted, promised = (number(one, 3) for one in (checked.share, checked.wanted, checked.promised))
-    said = (
-        f"by their own steps, a plan that was made in this world is worth at least {wanted} for a share {share} of the "
-        f"people ({number(low, 3)} to {number(high, 3)}: 95 %, of the noise alone). The world itself promises "
-        f"{promised}."
-    )
-    if checked.threshold is None:
-        return (
-            f"No verdict: {said} From which share on that is enough differs between systems: give it beforehand with "
-            "--go (docs/sessions.md says how to choose it)."
+    said = [
+        f"{'GO' if checked.go else 'NO GO'} by --go {checked.threshold:g}: by their own steps, a plan that was made in "
+        f"this world is worth at least {wanted} for a share {share} of the people ({number(low, 3)} to "
+        f"{number(high, 3)}: 95 %, of the noise alone)."
+    ]
+    if checked.is_close:
+        said.append("The share that you asked for lies within, so noise alone may have decided.")
+    if checked.agreement is not None and checked.z_score is not None:
+        said.append(
+            f"Whoever acted more as the plan does did better by an agreement of {number(checked.agreement, 3)} (-1 to "
+            f"1; z-score {number(checked.z_score, 2)})."
         )
-    close = " It lies within the interval, so noise alone may have decided." if checked.is_close else ""
-    return f"{'GO' if checked.go else 'NO GO'} by your --go {checked.threshold:g}: {said}{close}"
+    said.append(f"The world itself promises {promised}.")
+    return " ".join(said)
 
 
 @app.command(rich_help_panel="Before you spend anything")

@@ -5,6 +5,7 @@ Every statistic is one vector per person, of that person's own rows and of earli
 range, so that all of their episodes count as one number.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,15 @@ from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.privacy.norms import MeanWithinRightAngles
 
 
+class OwnNumber(ABC):
+    """One number for each person, of that person's own rows alone."""
+
+    @abstractmethod
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]: ...
+
+
 @dataclass(frozen=True)
-class OwnReturns:
+class OwnReturns(OwnNumber):
     """How a person's rows become one return."""
 
     rewards: tuple[float, float]
@@ -76,19 +84,19 @@ class StateMoments(Vector):
 
 
 @dataclass(frozen=True, eq=False)
-class ReturnCounts(Vector):
-    """Whether a person's return reaches a threshold, and whether it does not: one of two numbers is 1.
+class ReachCounts(Vector):
+    """Whether a person's number reaches a threshold, and whether it does not: one of two numbers is 1.
 
     Neither is negative, so the vectors of two people are never more than a right angle apart. People without a step are
     in neither number, so that a share of those who are there can be told.
     """
 
     norm = MeanWithinRightAngles
-    own: OwnReturns
+    own: OwnNumber
     threshold: float
     size: int = 2
     bound: float = 1.0
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        reaches = self.own.reach(self.threshold, starts, columns)
+        reaches = self.own.of_people(starts, columns) >= self.threshold
         return np.stack([reaches, ~reaches], axis=-1).astype(np.float64)

@@ -21,9 +21,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.imitation_statistics import OwnReturns, ReturnCounts, StateMoments
+from quietq.feedback.imitation_statistics import OwnReturns, StateMoments
 from quietq.feedback.network_gradient import ImitationGradient, layers, number_of_weights
 from quietq.feedback.sessions import Sessions
+from quietq.mechanisms.noisy_quantile import noisy_quantile
 from quietq.mechanisms.release import (
     AnyFeedback,
     Mechanism,
@@ -151,19 +152,13 @@ class Cloning(Mechanism):
         return np.stack([middle, scale])
 
     def _ask_for_threshold(self, own: OwnReturns) -> Generator[Query, np.ndarray, float]:
-        """The largest return found that at least the share `best` of the people reach, by bisection.
+        """The largest return found that at least the share `best` of the people reach.
 
-        Everybody reaches the low end of the range. A higher one is taken only if noise is unlikely to have made up that
-        enough people reach it: with few people or a small budget the threshold stays low, and everybody is imitated.
+        A higher one is taken only if noise is unlikely to have made up that enough people reach it: with few people or
+        a small budget the threshold stays low, and everybody is imitated.
         """
-        low, high = own.returns
-        for _ in range(self.settings.threshold_rounds):
-            middle = (low + high) / 2
-            query = mean_of_people(ReturnCounts(own, middle), self.people, self._mu_threshold)
-            reach, fall_short = yield query
-            enough = self.best * (reach + fall_short) + self.settings.margin * query.law.sigma
-            low, high = (middle, high) if reach >= enough else (low, middle)
-        return low
+        rounds, margin = self.settings.threshold_rounds, self.settings.margin
+        return noisy_quantile(own, own.returns, self.best, self.people, self._mu_threshold, rounds, margin)
 
     def _descend(
         self, normal: Float[np.ndarray, "2 states"], threshold: float | None
@@ -298,6 +293,11 @@ def _range_of_returns(
             "These sessions have no rewards, by which the best would be found: name their column as "
             "Sessions.read(..., reward=...), or imitate everybody, best=1."
         )
+    return range_of_returns(returns)
+
+
+def range_of_returns(returns: tuple[float, float] | None) -> tuple[float, float]:
+    """The checked range that people's returns are clipped to."""
     if returns is None or len(returns) != 2:
         raise InvalidInput(f"returns must be the range of people's returns, a pair (low, high), not {returns!r}.")
     low, high = (real("returns", end) for end in returns)

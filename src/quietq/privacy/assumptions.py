@@ -264,13 +264,13 @@ class Code(Enum):
         "one-vote",
         ENFORCED,
         SIGNER,
-        "Each person says yes or no, once over all of their episodes, by their own steps and what was released.",
+        "Each person has one vote and one sign, over all of their episodes, by their own steps and what was released.",
     )
-    PLAN_NOT_MADE_OF_DATA = (
-        "plan-not-made-of-data",
+    POLICY_NOT_MADE_OF_DATA = (
+        "policy-not-made-of-data",
         TRUSTED,
         SIGNER,
-        "World, plan and what is wanted were not made from these people's data, but for releases, which add up.",
+        "World, policy and what is wanted were not made from these people's data, but for releases, which add up.",
         "What were they made from?",
     )
     KNOWN_FUNCTIONS = (
@@ -284,7 +284,7 @@ class Code(Enum):
         "checks-counted",
         ENFORCED,
         SIGNER,
-        "World and plan checks by the same people, {:d} in number, were all counted, so the policy may have been "
+        "Checks by the same people, {:d} in number, were all counted, so the policy may have been "
         "published because of what they said.",
     )
     TRAINED = (

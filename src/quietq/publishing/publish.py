@@ -31,8 +31,8 @@ from quietq.released.publishable import Publishable
 from quietq.released.release_file import digest_of, open_bytes, pack, read, replace_file, unpack, write_release
 from quietq.worlds.guards import inner_environments
 from quietq.worlds.own_reward import OwnReward
-from quietq.worlds.plan_check import CheckedPlan
 from quietq.worlds.planning import LinearPolicy, policy_shape
+from quietq.worlds.policy_check import CheckedPolicy
 from quietq.worlds.private_env import PrivateWorldEnv, WorldCopies
 from quietq.worlds.private_reward import PrivateReward
 
@@ -57,8 +57,8 @@ def publish(
 
     A model of Stable-Baselines3, and a plan of `plan_linear`, leave as their policy: `trained_on` is the private reward
     or world (or an environment of either, with any wrappers around it) that they were trained on, whose certificate
-    goes along. That nothing else private was used is then your word. If it is published because `check_plan` spoke for
-    it, give that as `check`, and where several plans were compared, the list of all checks that were looked at: what
+    goes along. That nothing else private was used is then your word. If it is published because `check` spoke for
+    it, give that as `check`, and where several policies were compared, the list of all checks that were looked at: what
     they cost is then part of the promise. `box` are the observations that a model
     may be asked about, where its environment gives them no bounds.
 
@@ -75,19 +75,22 @@ def publish(
     ...     bool(load(folder + "/reward.qq")(0.3) == private(0.3)), len(name)
     (True, 64)
     """
-    if _is_model(thing):
+    if is_model(thing):
         from quietq.publishing.stable_baselines import policy_of  # needs that library, which the caller has
 
         thing = with_checks(policy_of(thing, trained_on, box), _checks(check), trained_on)
     elif type(thing) is LinearPolicy:
         if box is not None:
             raise InvalidInput("box is for models of Stable-Baselines3; that of a plan is its world's: leave it out.")
-        thing = with_checks(_policy_of_plan(thing, trained_on), _checks(check), trained_on)
-    elif any(one is not None for one in (trained_on, check, box)):
+        thing = with_checks(policy_of_plan(thing, trained_on), _checks(check), trained_on)
+    elif trained_on is not None or box is not None:
         raise InvalidInput(
-            "trained_on, check and box are for models of Stable-Baselines3 and plans of plan_linear, not for a "
+            "trained_on and box are for models of Stable-Baselines3 and plans of plan_linear, not for a "
             f"{type(thing).__name__}."
         )
+    elif check is not None:
+        instance("thing", thing, PrivatePolicy, "a policy, where there is a check of it")
+        thing = with_checks(thing, _checks(check), None).with_receipt(thing.receipt)
     function = function_of(thing, not_private)
     name = write_release(function, path, sign)
     try:
@@ -102,7 +105,7 @@ def publish(
     return name
 
 
-def _is_model(thing: object) -> bool:
+def is_model(thing: object) -> bool:
     """Whether it is one of Stable-Baselines3, by its classes' names: importing that library takes seconds."""
     return any(
         kind.__name__ == "BaseAlgorithm" and kind.__module__.startswith("stable_baselines3.")
@@ -110,17 +113,17 @@ def _is_model(thing: object) -> bool:
     )
 
 
-def _checks(check: Any) -> tuple[CheckedPlan, ...]:
+def _checks(check: Any) -> tuple[CheckedPolicy, ...]:
     """Each check that was looked at, once."""
     if check is None:
         return ()
     every: Sequence[Any] = check if isinstance(check, list | tuple) else (check,)
     for one in every:
-        instance("check", one, CheckedPlan, "what check_plan(world, ...) gave, or a list of that")
+        instance("check", one, CheckedPolicy, "what qq.check(policy, ...) gave, or a list of that")
     return tuple(dict.fromkeys(every))
 
 
-def _policy_of_plan(plan: LinearPolicy, trained_on: object) -> PrivatePolicy:
+def policy_of_plan(plan: LinearPolicy, trained_on: object) -> PrivatePolicy:
     """The plan as a policy, with the certificate of the world that it was made in."""
     own, world = certificate_of(trained_on), release_behind(trained_on)
     elsewhere = plan.made_in is not None and not same_release(plan.made_in, world)
@@ -202,7 +205,7 @@ def _one(trained_on: object) -> Protected:
     return found[0]
 
 
-def with_checks(policy: PrivatePolicy, checks: Sequence[CheckedPlan], trained_on: object) -> PrivatePolicy:
+def with_checks(policy: PrivatePolicy, checks: Sequence[CheckedPolicy], trained_on: object) -> PrivatePolicy:
     """The policy with what is promised if it was published because of what all of the checks said; one is of it.
 
     A no-go is no refusal, but it is not passed over: a warning says it here, and a remark in the certificate.
@@ -212,18 +215,18 @@ def with_checks(policy: PrivatePolicy, checks: Sequence[CheckedPlan], trained_on
     certificate = policy.certificate
     if certificate.standing != "certified":
         raise InvalidInput(
-            f"What a check cost can only be added to a certified promise, and the standing of what trained_on gives is "
+            f"What a check cost can only be added to a certified promise, and the standing of the policy's is "
             f"{certificate.standing!r}: leave check out."
         )
-    own = _own_checks(policy, checks, release_behind(trained_on))
+    own = _own_checks(policy, checks, None if trained_on is None else release_behind(trained_on))
     certificate = together([certificate, *(one.certificate for one in checks)], Code.CHECKS_COUNTED(len(checks)))
-    if any(one.threshold is not None and not one.go for one in own):
+    if any(one.go is False for one in own):
         warnings.warn(f"{NO_GO} It is published all the same.", UserWarning, stacklevel=3)
         certificate = certificate.with_remark(NO_GO)
     return replace(policy, certificate=certificate)
 
 
-def _own_checks(policy: PrivatePolicy, checks: Sequence[CheckedPlan], world: object) -> list[CheckedPlan]:
+def _own_checks(policy: PrivatePolicy, checks: Sequence[CheckedPolicy], world: object) -> list[CheckedPolicy]:
     """The checks of this policy; refused if there is none, or if one is of other people or of another world."""
     certificate = policy.certificate
     for check in checks:
@@ -232,12 +235,12 @@ def _own_checks(policy: PrivatePolicy, checks: Sequence[CheckedPlan], world: obj
             raise InvalidInput("check is a simulation, which protects nobody: publish with a check that was released.")
         if certificate.relation != own.relation or certificate.mu is None or own.mu is None:
             raise InvalidInput(
-                "check must be of the people that the world was made of, as check_plan(world, ...) gives it."
+                "check must be of the people that the policy was made of, as qq.check(policy, sessions, ...) gives it."
             )
-        if check.played is None or not same_release(check.played.world, world):
+        if check.share is not None and (world is None or not same_release(check.world, world)):
             raise InvalidInput(
-                "check must be of a plan in the world that trained_on gives, as check_plan(world, ...) gives it: what "
-                "another world cost would not be counted."
+                "check must be of a policy in the world that trained_on gives, or in none: what another world cost "
+                "would not be counted."
             )
     digest = digest_of(policy)
     found = [check for check in checks if check.policy == digest]

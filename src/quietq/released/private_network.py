@@ -438,6 +438,14 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
     def _numbers_of_a_state(self) -> int:
         return max(map(len, self.biases))
 
+    def one_by_one(self, observations: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some outputs"]:
+        """All outputs at observations, each by products of its own: no other one in the array changes a bit of them.
+
+        What lies outside the box counts as the nearest observation inside.
+        """
+        inside = np.clip(observations, self.box.low, self.box.high)
+        return self._at(inside[..., None, :])[..., 0, :]
+
     def predict(
         self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
     ) -> tuple[Shaped[np.ndarray, "..."], None]:
@@ -467,7 +475,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         widths = "-".join(map(str, (self.box.dimension, *map(len, self.biases))))
         return f"{self.activation} {widths}, {self.output}"
 
-    def _at(self, points: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points outputs"]:
+    def _at(self, points: Float[np.ndarray, "*points d"]) -> Float[np.ndarray, "*points outputs"]:
         hidden = points
         if self.normal is not None and self.clip is not None:
             hidden = np.clip((points - self.normal[0]) / self.normal[1], -self.clip, self.clip)
@@ -483,7 +491,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         return np.clip(hidden, low, high)
 
 
-def activate(name: Activation, x: Float[np.ndarray, "points units"]) -> Float[np.ndarray, "points units"]:
+def activate(name: Activation, x: Float[np.ndarray, "*points units"]) -> Float[np.ndarray, "*points units"]:
     match name:
         case "tanh":
             return np.tanh(x)

@@ -12,7 +12,6 @@ from quietq.worlds.environment import (
     world_env as world_env,
 )
 from quietq.worlds.navigation import NavigationWorld as NavigationWorld
-from quietq.worlds.plan_check import CheckedPlan as CheckedPlan, check_plan as check_plan
 from quietq.worlds.planning import (
     BestPlan as BestPlan,
     GridPlan as GridPlan,
@@ -33,6 +32,7 @@ from quietq.worlds.planning import (
     uniform_policy as uniform_policy,
     worst_return as worst_return,
 )
+from quietq.worlds.policy_check import CheckedPolicy as CheckedPolicy
 from quietq.worlds.private_reward import PrivateReward as PrivateReward
 from quietq.worlds.reader import relabel as relabel
 from quietq.worlds.thermostat import ThermostatWorld as ThermostatWorld
