@@ -17,6 +17,7 @@ from quietq.mechanisms.iterated_whitening import square
 from quietq.mechanisms.moments import Moments
 from quietq.mechanisms.noisy_quantile import noisy_quantile
 from quietq.mechanisms.release import Mechanism, mean_of_people
+from quietq.released import world_model
 from quietq.released.world_model import WorldModel
 from quietq.worlds import policy_check
 from quietq.worlds.planning import LinearPolicy
@@ -53,6 +54,7 @@ def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "SETTINGS", rounds.RoundSettings(rounds=3))
     fewer = moments.MomentSettings(rounds=3, first_rounds=2, rate_rounds=2)
     monkeypatch.setattr(moments, "SETTINGS", fewer)
+    monkeypatch.setattr(world_model, "ENOUGH_PER_NUMBER", 0.0)  # degrees as they were asked for, of few people
 
 
 def mechanism(kind: type[Moments] = Moments, model: WorldModel | None = DYNAMICS) -> Mechanism:

@@ -26,6 +26,7 @@ from quietq import (
 )
 from quietq.mechanisms.moments import SETTINGS, Moments
 from quietq.noise import Box
+from quietq.released import world_model
 from quietq.worlds.planning import plan_linear
 from quietq.worlds.private_env import PrivateWorldEnv, Simulator, Step
 
@@ -56,16 +57,29 @@ def test_the_dynamics_are_learned(world):
     assert np.sqrt(np.diag(world.residual)) == pytest.approx(0.005, rel=0.5)  # 0.01, in halves of the box
 
 
-def test_a_higher_degree_has_more_noise_and_the_certificate_says_so():
-    """Of people who are few, where nothing bends: no certificate may ask for a degree as if it cost nothing."""
+def test_a_higher_degree_has_more_noise_and_the_certificate_says_so(monkeypatch):
+    """Where nothing bends, of people who are too few for the second degree: it is not taken, though asked for."""
     people, states, off = read(rows_of(100), 100), np.random.default_rng(1).uniform(-1, 1, (100, 2)), []
     expected = np.hstack([states @ MATRIX.T + PUSH * push for push in (-1, 1)])
-    for degree in (1, 2):
+    for degree, needed in ((1, 7.0), (2, 7.0), (2, 0.0)):
+        monkeypatch.setattr(world_model, "ENOUGH_PER_NUMBER", needed)
         worlds = [privatise(people, Budget(1, 1e-5), world=WorldModel(degree), simulate=seed) for seed in range(5)]
         off.append(np.sqrt(np.mean([(world(states) - expected) ** 2 for world in worlds])))
-    assert off[1] > 1.5 * off[0]
+        remarks = " ".join(Moments(people, Budget(1, 1e-5), WorldModel(degree)).remarks)
+        assert ("degree 1, where 2 was asked for" in remarks) == (degree == 2 and needed > 0)
+    assert off[1] == off[0]
+    assert off[2] > 1.5 * off[0]
     (remark,) = [one for one in privatise(people, BUDGET).certificate.remarks if "linear in state and action" in one]
     assert "A higher degree has more features, and all of them more noise" in remark
+
+
+def test_the_highest_affordable_degree_follows_from_public_numbers():
+    """Seven times as many people times mu as numbers of a step: 8 or 15 features, a constant and 2 changes."""
+    spaces = read(rows_of(30, 3), 30).spaces
+    of = WorldModel(3).affordable
+    assert [of(spaces, number).degree for number in (1, 76, 77, 125, 126, 1e6)] == [1, 1, 2, 2, 3, 3]
+    map_of_ones_own = WorldModel(features=Fourier.draw(3, 10, 1.5))
+    assert map_of_ones_own.affordable(spaces, 1) == map_of_ones_own
 
 
 @pytest.mark.slow

@@ -113,8 +113,10 @@ class Moments(Mechanism):
         self.relation, self.budget, self.box = sessions.relation, budget, sessions.box
         self.largest, self.error = 2.0, 1e-12
         self.spaces = spaces = sessions.spaces
-        self.model = world or WorldModel()
-        self.model.require_circles(spaces.box)
+        asked = world or WorldModel()
+        asked.require_circles(spaces.box)
+        asked.feature_map(spaces)  # what has too many features is refused, and not made less
+        self.model = asked.affordable(spaces, self.people * budget.mu)
         self.feature_map = self.model.feature_map(spaces)
         self.moved = self.model.learned(spaces.states)
         """The coordinates whose dynamics are learned."""
@@ -136,6 +138,11 @@ class Moments(Mechanism):
                 "The dynamics are linear in state and action, so that what bends in them is lost. A higher degree has "
                 "more features, and all of them more noise, which can cost more than that: compare both on sessions "
                 "that are made up.",
+            )
+        if self.model.degree < asked.degree:
+            self.remarks = (
+                f"The dynamics are polynomials of degree {self.model.degree}, where {asked.degree} was asked for: "
+                f"people times mu = {self.people * budget.mu:.3g} are too few for its features.",
             )
 
     def _require_ends_of_their_own(self, low: float, high: float) -> None:
