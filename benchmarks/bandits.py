@@ -1,4 +1,4 @@
-"""People who come by: regret of bandits.
+"""Users arriving online: regret of bandits.
 
 Bernoulli arms without context, 100 runs in each draw, and linear ones of 5 and 10 features, 40 runs; and travellers,
 5 runs. One draw is what is stored. The tables and the picture of docs/bandits.md are made from it.

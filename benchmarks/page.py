@@ -1,6 +1,7 @@
 """docs/benchmarks.md, from the stored results: what was not measured now is shown as it was.
 
-The page shows what one would choose by; every table is a CSV file beside it, in docs/benchmarks/.
+The page shows what somebody would choose by. Beside it, in docs/benchmarks/, are all numbers of each benchmark and
+study as a CSV file, and how a study was measured as a text.
 """
 
 import csv
@@ -9,32 +10,99 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from benchmarks.measuring import HEADINGS, Row
 from benchmarks.needs import BENCHMARKS, STUDIES, title
-from benchmarks.study import RESULTS, ROOT, Results, tables
+from benchmarks.study import RESULTS, ROOT, Results, Table, tables
+
+SPEED = {
+    "noise": ("exact ", "import quietq"),
+    "learning": ("60 runs", "one run", "reward over"),
+    "release": ("table of 65,537 values", "network, hidden layers 32"),
+    "serving": ("GET, agent", "60 seconds", "a worker is killed: errors"),
+}
+"""By benchmark, how the names of the rows begin that the page shows; of one that is not named here, all."""
 
 
 def _all(line: Sequence[str]) -> bool:
     return True
 
 
-SHOWN: dict[str, dict[str, Callable[[Sequence[str]], bool]]] = {
-    "auto": {"regret": lambda line: line[1] == "all"},
-    "families": {"correlation": lambda line: list(line[1:3]) == ["uniform", "1000"]},
-    "peers": {"correlation": _all},
-    "real": {
-        "accuracy in pairs, less that of the best twin (higher is better)": _all,
-        "error of a constant, less its own (higher is better)": _all,
-    },
-    "worlds": {"return": _all},
-    "world-peers": {"The fewest people from whom on mean returns are 0.9 of the way from behaviour to the twin": _all},
-    "go": {"right": _all},
-    "cloning": {"recovered": _all},
+@dataclass(frozen=True)
+class Shown:
+    """What the page has of a study."""
+
+    reading: str
+    """How to read its tables."""
+    tables: dict[str, Callable[[Sequence[str]], bool]] = field(default_factory=dict)
+    """By table, which lines are shown."""
+
+
+STUDY_SECTIONS = {
+    "auto": Shown(
+        "Mean regret, all kinds at equal protection: `k-norm`, which is pure, has the smaller epsilon at which a "
+        'guesser is right as often. "best of them" is the best kind for each reward, which nobody knows beforehand.',
+        {"regret": lambda line: line[1] == "all"},
+    ),
+    "families": Shown(
+        "Each person gives 20 rows, in d dimensions. In brackets is the target that was set beforehand.",
+        {
+            "correlation": lambda line: (
+                list(line[1:3]) == ["uniform", "1000"] and line[3] in ("peak", "two-peaks", "ring")
+            )
+        },
+    ),
+    "peers": Shown(
+        "The same people and budget for all. Each peer has the best settings that a search on other families found; "
+        "quietq has none to set.",
+        {"correlation": _all},
+    ),
+    "real": Shown(
+        "All numbers are for people who were held out. The models below quietq are not private, and are tuned by "
+        "cross-validation; `below` marks a target that is missed.",
+        {
+            "accuracy in pairs, less that of the best twin (higher is better)": _all,
+            "error of a constant, less its own (higher is better)": _all,
+        },
+    ),
+    "worlds": Shown(
+        "One episode per person. Policies are planned or trained in the private world and then measured in the real "
+        "environment. Some settings were found on CartPole. CartPole at epsilon = 1 is in the next section.",
+        {"return": lambda line: list(line[:2]) != ["CartPole-v1", "1.0"]},
+    ),
+    "world-peers": Shown(
+        "All methods see the same people. quietq has nothing to set, but CartPole and Pendulum were in sight when its "
+        "estimator was made; each peer has the best settings that a search on development systems found.",
+        {"The fewest people from whom on mean returns are 0.9 of the way from behaviour to the twin": _all},
+    ),
+    "go": Shown(
+        "The share of private go or no-go answers that are right, with as many people as plans barely need. A plan is "
+        "good from 0.9 of the non-private plan's return on.",
+        {"right": lambda line: line[1] == "reported"},
+    ),
+    "bandits": Shown(
+        "Regret in answers, smaller is better. Equal epsilon is not equal protection: the Gaussian noise of some "
+        "policies protects more than the pure noise of the others.",
+        {"regret": lambda line: line[0] == "five arms"},
+    ),
+    "cloning": Shown(
+        "`recovered` is (clone - behaviour)/(non-private clone - behaviour), so 0 is people's mean return; `below` "
+        "marks a target that is missed.",
+        {"recovered": lambda line: line[1] == "True"},
+    ),
 }
-"""By study and table, which lines the page shows; of a study that is not named here, none."""
+"""By study; one that is not named here has a link to its numbers only."""
+
+
+DID_NOT_HELP = (
+    "These were tried on development tasks and left out. For models of rows: noise shared unequally among features, a "
+    "noisy second moment of the features themselves, and a posterior of raw features instead of an orthonormal basis. "
+    "For rewards: DP-SGD on a network, and one clipped model per person. For worlds: our own agents, which score "
+    "far below PPO, and one-shot moments. A Gaussian copula has no clusters, so for states in clusters there is "
+    "something left to gain."
+)
 
 
 def write_page() -> None:
@@ -49,7 +117,7 @@ def csv_folder() -> Path:
 
 
 def pages() -> dict[Path, str]:
-    """Returns the text of the page and of each table beside it."""
+    """Returns the text of the page and of each file beside it."""
     measured = {
         name: json.loads((RESULTS / f"{name}.json").read_text())
         for name in BENCHMARKS
@@ -59,41 +127,79 @@ def pages() -> dict[Path, str]:
     lines = [
         "# Benchmarks",
         "",
-        "Generated by `make bench` (`python -m benchmarks`); do not edit. The page shows what one would choose by; the "
-        "whole tables are CSV files beside it. Each section was measured in a run of its own, the first with Python "
-        f"{machine['python']}, NumPy {machine['numpy']} and JAX {machine['jax']} on {machine['cpus']} cores.",
+        "Generated by `make bench` (`python -m benchmarks`); do not edit. Each section was measured in a run of its "
+        f"own, the first with Python {machine['python']}, NumPy {machine['numpy']} and JAX {machine['jax']} on "
+        f"{machine['cpus']} cores.",
         "",
         "## Speed",
         "",
-        "Ratios are medians over runs that alternate with the reference, so that they hold on a shared machine. "
-        "Smaller is better; exceeding a limit fails the run. An aim may be missed: the verdict is on the limit alone.",
+        "Ratios are medians over runs that alternate with the reference. Smaller is better; exceeding a limit fails "
+        "the run, missing an aim does not.",
     ]
     found: dict[Path, str] = {}
     for name, record in measured.items():
         rows = [Row(**{field.name: row[field.name] for field in fields(Row)}) for row in record["rows"]]
-        path = _csv_path(name)
-        found[path] = _csv([HEADINGS, *(row.cells() for row in rows)])
-        shown = [row.cells() for row in rows if row.verdict or "OpenDP" in row.name]
-        lines += ["", f"### {title(name)}", "", *grid([HEADINGS, *shown]), "", f"[All rows](benchmarks/{path.name})."]
-    lines += ["", "Studies, each run by its own command, come next: means ± standard errors, in brackets a target."]
+        link = _add(found, name, _csv([HEADINGS, *(row.cells() for row in rows)]))
+        judged = (row for row in rows if row.verdict or "OpenDP" in row.name)
+        shown = [row.cells() for row in judged if row.name.startswith(SPEED.get(name, ""))]
+        lines += ["", f"### {title(name)}", "", *grid([HEADINGS, *shown]), "", f"[All rows]({link})."]
+    lines += ["", "Studies come next, each run by its own command. Numbers are means ± standard errors."]
     for name in STUDIES:
-        if not (RESULTS / f"{name}.json").exists():
-            continue
-        results = Results.load(name)
-        lines += ["", f"## {title(name)}", "", f"By `python -m benchmarks {name}`. {' '.join(results.remarks)}"]
-        links = []
-        for number, (headings, *others) in tables(results).items():
-            path = _csv_path(f"{name} {number}")
-            found[path] = _csv([headings, *others])
-            links.append(f"[{number}](benchmarks/{path.name})")
-            if (shows := SHOWN.get(name, {}).get(number)) is not None:
-                lines += ["", f"### {number[0].upper()}{number[1:]}", "", *grid([headings, *filter(shows, others)])]
-        lines += ["", f"Tables: {', '.join(links)}."]
+        if (RESULTS / f"{name}.json").exists():
+            lines += _study_section(name, Results.load(name), found)
+    lines += ["", "## What did not help", "", DID_NOT_HELP]
     return {ROOT / "docs" / "benchmarks.md": "\n".join(lines) + "\n", **found}
 
 
-def _csv_path(words: str) -> Path:
-    return csv_folder() / (re.sub(r"[^a-z0-9]+", "-", words.lower())[:60].strip("-") + ".csv")
+def _study_section(name: str, results: Results, found: dict[Path, str]) -> list[str]:
+    """The lines of the page; what is beside the page is added to `found`."""
+    shown = STUDY_SECTIONS.get(name, Shown(""))
+    lines = ["", f"## {title(name)}", "", *([shown.reading] if shown.reading else [])]
+    for number, (headings, *others) in tables(results).items():
+        if number in shown.tables:
+            alike, table = without_what_is_alike([headings, *filter(shown.tables[number], others)])
+            heading = f"### {number[0].upper()}{number[1:]}"
+            lines += ["", heading, "", *([f"In all lines: {alike}.", ""] if alike else []), *grid(table)]
+    numbers = _add(found, name, _csv(_numbers(results)))
+    links = [f"[all numbers]({numbers})"]
+    links += [f"[{number}]({_add(found, f'{name} {number}', _csv(table))})" for number, table in results.more.items()]
+    measured = f"By `python -m benchmarks {name}`.\n\n" + "\n".join(results.remarks) + "\n"
+    links.append(f"[how it was measured]({_add(found, name, measured, 'txt')})")
+    return [*lines, "", f"By `python -m benchmarks {name}`: {', '.join(links)}."]
+
+
+def _numbers(results: Results) -> Table:
+    """All numbers of a study, one a line."""
+    labels = list(results.entries[0].labels) if results.entries else []
+    table = [[*labels, "number", "mean", "standard error", "target", results.each]]
+    for entry in results.entries:
+        target = "" if entry.target is None else f"{entry.target:g}"
+        for place, (number, found) in enumerate(entry.numbers.items()):
+            error = "" if found.error is None else f"{found.error:.3f}"
+            line = [number, f"{found.mean:.3f}", error, "" if place else target, str(entry.draws)]
+            table.append([*(str(entry.labels[label]) for label in labels), *line])
+    return table
+
+
+def _add(found: dict[Path, str], words: str, text: str, kind: str = "csv") -> str:
+    """Adds a file beside the page, and returns the page's link to it."""
+    name = re.sub(r"[^a-z0-9]+", "-", words.lower())[:40].strip("-")
+    found[csv_folder() / f"{name}.{kind}"] = text
+    return f"benchmarks/{name}.{kind}"
+
+
+def without_what_is_alike(table: Sequence[Sequence[str]]) -> tuple[str, Table]:
+    """Takes columns that are the same in all lines, or empty, out of a table, and says what they were."""
+    headings, *lines = table
+    columns = list(zip(*lines, strict=True))
+    alike = [len(lines) > 1 and len(set(column)) == 1 for column in columns]
+    said = ", ".join(
+        f"{heading} {column[0]}"
+        for heading, column, same in zip(headings, columns, alike, strict=True)
+        if same and column[0]
+    )
+    kept = [[cell for cell, same in zip(line, alike, strict=True) if not same] for line in (headings, *lines)]
+    return said, kept
 
 
 def _csv(table: Sequence[Sequence[str]]) -> str:

@@ -27,6 +27,7 @@ def bench(monkeypatch, tmp_path):
     monkeypatch.setattr(command, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(page, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(page, "ROOT", tmp_path)
+    monkeypatch.setattr(page, "SPEED", {})  # all of their rows are shown
     return SimpleNamespace(modules=made, results=tmp_path / "results", page=tmp_path / "docs" / "benchmarks.md")
 
 
