@@ -1,4 +1,4 @@
-"""How much less noise the theorems of docs/theory.md need than what was there before, as its tables say."""
+"""How much less noise the theorems of docs/theory.md need than what was there before."""
 
 import math
 import time
