@@ -60,7 +60,6 @@ def test_the_example_ends_with_the_score_that_it_says(tmp_path: Path) -> None:
 
 NOT_RUN = {
     "serving": ["a configuration for machines of one's own"],
-    "README.md": ["it runs all tests"],
     "quick-start": ["it installs"],
     "real-people": ["it installs", "it takes hours, and writes into the repository"],
 }
@@ -107,15 +106,15 @@ def test_all_pages_that_are_pointed_to_are_there() -> None:
 
 
 def test_sections_that_are_pointed_to_are_there() -> None:
-    """A link into a page, whose words all stand in one of its headings, as both the site and hosts of code write it."""
+    """A link into a page goes to one of its anchors, or to a heading as both the site and hosts of code write it."""
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     lost = []
     for page in pages:
         for target, place in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
-            headings = re.findall(
-                r"(?m)^#+ (.*)", (page.parent / target if target else page).read_text(encoding="utf-8")
-            )
-            if place not in (re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", one).strip().lower()) for one in headings):
+            text = (page.parent / target if target else page).read_text(encoding="utf-8")
+            headings = re.findall(r"(?m)^#+ (.*)", text)
+            places = {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", one).strip().lower()) for one in headings}
+            if place not in places | set(re.findall(r'<a id="([^"]+)">', text)):
                 lost.append((page.name, target, place))
     assert lost == []
 
@@ -170,5 +169,5 @@ def test_badges_say_what_the_package_says() -> None:
 
 def test_the_paper_is_run_as_quickly_as_the_page_says() -> None:
     """Arguments with spaces stay whole: without `--quick` it would be all of the paper, ten times as long."""
-    [step] = [step for step in steps_of("README.md") if step.text.startswith("make paper")]
+    [step] = [step for step in steps_of("reproduction") if step.text.startswith("make paper ")]
     assert shlex.split(step.text) == ["make", "paper", "PAPER=all --quick"]

@@ -10,9 +10,9 @@ for package in ("polars", "matplotlib", "stable_baselines3"):
 
 TUTORIALS = (
     "ratings", "ratings-in-dimensions", "comparisons", "catalogues", "policy-values", "cloning", "environment-reward",
-    "functions",
+    "functions", "sessions",
 )  # fmt: skip
-PAGES = (*TUTORIALS, "rows", "choosing", "sessions", "bandits", "any-rl-library", "scale", "real-people")
+PAGES = (*TUTORIALS, "rows", "choosing", "bandits", "any-rl-library", "scale", "real-people")
 JAX = ("environment-reward",)
 
 
