@@ -49,7 +49,6 @@ QUICKER = {
     "--rows 20 --dimension 2 --epsilon 1": "--rows 20 --dimension 2 --epsilon 1 --draws 2",
     "--rows 1000000": "--rows 20000",
     "--rows 10000000": "--rows 20000",
-    "python -m reproduction comparison": "python -m reproduction comparison --quick",
 }
 """What is changed in what is run, to save time."""
 SLOW = re.compile(
