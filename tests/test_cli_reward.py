@@ -260,7 +260,7 @@ def test_options_of_several_words(told, tmp_path):
         ({"box": "1 0"}, "low below high"),
         ({"epsilon": -1}, "epsilon must be"),
         ({"delta": 1}, "delta must be"),
-        ({"noise": "path", "delta": 0}, "needs delta above 0"),
+        ({"noise": "path", "delta": 0}, "delta must be above 0"),
         ({"box": "0"}, "--box must be two numbers, LOW and HIGH, e.g. --box -1 1, not '0 --low'."),
         ({"box": ["0 1", "0 1"]}, "box has 2 dimensions, but a state has 1 columns"),
         ({"state": ["where", "score"]}, "slope is for one coordinate or Splines(additive=True)"),

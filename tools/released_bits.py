@@ -793,7 +793,7 @@ def expected_errors() -> Any:
         for kind, entry in sorted(qq.MECHANISMS.items()):
             if entry.is_for(source):
                 by_pieces = {getattr(one, "pieces", 0): one for one in reversed(qq.candidates(source, budget(), kind))}
-                told[f"{name} {kind}"] = [one.expected_error() for _, one in sorted(by_pieces.items())]
+                told[f"{name} {kind}"] = [one.expected_error for _, one in sorted(by_pieces.items())]
     return told
 
 

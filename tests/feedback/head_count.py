@@ -1,6 +1,7 @@
 """A new kind of feedback, in one file, as a contributor would write it: people's answers, yes or no."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,15 @@ class Answers(Feedback):
         schema = Schema("answers", person, {"answer": Category(answer, "answer", ("no", "yes"))})
         return cls(box=Box.of((0, 1)), **read_people(source, schema, Leaning(), people, **options))
 
-    @property
+    @cached_property
     def relation(self):
         return SupBall(2 * Leaning.bound / self.people, people=self.people)
 
-    @property
+    @cached_property
     def assumptions(self):
         return Code.ONE_OF_DECLARED(self.people), Code.NAMES()
 
-    @property
+    @cached_property
     def largest(self):
         return Leaning.bound
 

@@ -7,8 +7,9 @@ import pytest
 
 from quietq import Budget, InvalidInput, Ratings, Sessions, evaluate_policies
 from quietq.feedback.doubts import doubts_of_sessions
-from quietq.feedback.spaces import LONGEST_NAME, Spaces
+from quietq.feedback.spaces import Spaces
 from quietq.noise.box import Box
+from quietq.privacy.checks import LONGEST_NAME
 
 COUNTS = {"rows": 100, "transitions": 90, "starts": 10, "ends": 5, "people_present": 10}
 HAS = {"ends": True, "episodes": False, "pairs": True}

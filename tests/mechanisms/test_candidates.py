@@ -33,7 +33,7 @@ SESSIONS = read(rows_of(20), 20)
 def test_each_kind_of_feedback_has_its_row(feedback, budget, names):
     found = candidates(feedback, budget)
     assert {one.name for one in found} == names
-    errors = [one.expected_error() for one in found]
+    errors = [one.expected_error for one in found]
     assert errors == sorted(errors)
     assert all(one.relation == feedback.relation for one in found)
     assert {name for name, kind in MECHANISMS.items() if kind.is_for(feedback)} >= names
@@ -41,7 +41,7 @@ def test_each_kind_of_feedback_has_its_row(feedback, budget, names):
 
 def test_a_path_tells_its_error_before_its_noise_is_built():
     for one in candidates(CURVE, BUDGET, "path"):
-        assert one.expected_error() > 0
+        assert one.expected_error > 0
         assert "law" not in vars(one)
 
 

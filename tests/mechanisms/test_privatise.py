@@ -93,7 +93,7 @@ def test_every_draw_is_fresh():
 def test_pure_budgets():
     private = privatise(crowd(), Budget(0.9, 0))
     assert (private.certificate.method, private.certificate.delta) == ("reward/k-norm", 0.0)
-    with pytest.raises(InvalidInput, match="needs delta above 0"):
+    with pytest.raises(InvalidInput, match="delta must be above 0"):
         privatise(crowd(), Budget(0.9, 0), noise="path")
 
 

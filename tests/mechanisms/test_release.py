@@ -1,6 +1,7 @@
 """`release`: what it charges, answers and certifies, and what a careless mechanism cannot get past it."""
 
 import math
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -52,6 +53,7 @@ class Rounds(Mechanism):
     def result(self, released, certificate):
         return PrivateTable(released, 3, UNIT, certificate)
 
+    @cached_property
     def expected_error(self):
         return self.sigma
 

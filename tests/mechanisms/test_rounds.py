@@ -208,7 +208,7 @@ def plan(people: int) -> Rounds:
 def test_more_people_get_more_features_and_less_error():
     few, many = plan(100), plan(10_000)
     assert few.basis.size < many.basis.size
-    assert few.expected_error() > 2 * many.expected_error()
+    assert few.expected_error > 2 * many.expected_error
 
 
 # One person's rows, replaced by whatever an adversary likes

@@ -132,7 +132,7 @@ def calibrate(
     auto = None
     if rounds == 1:  # what a release takes where no noise was asked for
         taken = choose("auto", declared, budget, level=level, fewest=True)
-        auto = {"noise": taken.name, "pieces": getattr(taken, "pieces", None), "error": taken.expected_error()}
+        auto = {"noise": taken.name, "pieces": getattr(taken, "pieces", None), "error": taken.expected_error}
     numbers = {
         "mu": budget.mu,
         "radius": relation.radius,
@@ -140,7 +140,7 @@ def calibrate(
         "beta": mechanism.kernel.beta,
         "sensitivity": sensitivity,
         "sigma": mechanism.sigma * share,
-        "error": mechanism.expected_error() * share,
+        "error": mechanism.expected_error * share,
     }
     result = {
         **numbers,

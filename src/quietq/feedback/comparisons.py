@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from quietq.feedback.engines import Engine, EngineName
 from quietq.feedback.feedback import Feedback, read_people
@@ -91,15 +92,15 @@ class Comparisons(Feedback):
         read = read_people(source, schema, first, people, keep=True, engine=engine)
         return cls(box=states.box, features=states.features, loss=loss, **read)
 
-    @property
+    @cached_property
     def relation(self) -> OnePerson:
         return OnePerson(self.people)
 
-    @property
+    @cached_property
     def largest(self) -> float:
         return 1.0
 
-    @property
+    @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
         return Code.ONE_OF_DECLARED(self.people), Code.NAMES(), *from_lists(self.features)
 

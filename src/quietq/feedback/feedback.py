@@ -7,8 +7,9 @@ machine or on Ray, are the same for all.
 """
 
 import re
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -53,7 +54,7 @@ class Summed:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Feedback(ABC):
+class Feedback:
     """What people gave. It is the secret itself: make it private with `privatise`.
 
     Without an account, `privatise` releases the same people once: releases add up.
@@ -77,27 +78,32 @@ class Feedback(ABC):
     once: Once = field(default_factory=lambda: Once("These people's reward"))
     """The mark by which `privatise` knows that they were released; copies and pickles carry it along."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def relation(self) -> Relation:
         """Which two of what is released must look alike: replacing any one person's rows by any others, or by none."""
+        raise NotImplementedError
 
-    @property
-    @abstractmethod
+    @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
         """How the relation is made sure of, and what no code can see."""
+        raise NotImplementedError
 
-    @property
-    @abstractmethod
+    @cached_property
     def largest(self) -> float:
         """A public bound on the size of what is released, before noise."""
+        raise NotImplementedError
 
-    @property
+    @cached_property
+    def kind(self) -> str:
+        """What it is to mechanisms: a "function" of states, "rows" that a model is fitted to, or its class's name."""
+        return type(self).__name__.lower() if self.loss is None else "rows"
+
+    @cached_property
     def spaces(self) -> "Spaces | None":
         """Where states, actions and rewards lie, if it gives sessions."""
         return None
 
-    @property
+    @cached_property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What the coordinates of states and the actions were called when they were declared; public.
 
@@ -110,10 +116,14 @@ class Feedback(ABC):
         actions = getattr(fields.get("action"), "values", ())
         return tuple(states), actions
 
-    @property
+    @cached_property
     def slope(self) -> float | None:
         """Of the mean, over the width of the box, if it is declared."""
         return None
+
+    def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
+        """The mean reward, one function per coordinate, if it is one. THE SECRET: it must not be published."""
+        raise InvalidInput("Only ratings in one dimension, or with additive splines, are functions.")
 
     def mean(self, statistic: Statistic) -> np.ndarray:
         """The mean of a statistic over all people, each held to its bound. THE SECRET: it must not be published."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,13 +12,6 @@ from quietq.privacy.relations import Relation
 
 Function = Callable[[np.ndarray], np.ndarray]
 Input = Function | Sequence[Function] | Sequence[float] | np.ndarray
-
-
-@runtime_checkable
-class HoldsFunctions(Protocol):
-    """Feedback that is a function of states, or one for each coordinate: one's own, and ratings in one dimension."""
-
-    def functions(self) -> list[Any]: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +33,9 @@ class OwnFunction:
     """How far off values are at the most, if they are less exact than float64."""
     once: ClassVar[None] = None
     """Nothing tells one function from another, so only an account can add releases up."""
+    names: ClassVar[tuple[tuple[str, ...], ...]] = ((), ())
+    """Nobody said what its states' coordinates are called."""
+    kind: ClassVar[str] = "function"
     loss: ClassVar[None] = None
     """It has no rows that a model could be fitted to."""
 

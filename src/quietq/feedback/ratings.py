@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -121,11 +122,15 @@ class Ratings(Feedback):
         used = None if loss is None else states.features
         return cls(box=states.box, low=low, high=high, asked=asked, loss=loss, features=used, **read)
 
-    @property
+    @cached_property
+    def kind(self) -> str:
+        return "rows" if self.asked is None else "function"
+
+    @cached_property
     def slope(self) -> float | None:
         return None if self.asked is None else self.asked.slope
 
-    @property
+    @cached_property
     def relation(self) -> Relation:
         if self.asked is None:
             return OnePerson(self.people)
@@ -136,11 +141,11 @@ class Ratings(Feedback):
         kernel = Additive((Exponential(ball.best_beta()),) * dimension)
         return RkhsBall(kernel.radius_of([ball] * dimension), kernel.norm, people=self.people)
 
-    @property
+    @cached_property
     def largest(self) -> float:
         return max(abs(self.low), abs(self.high)) + (self.asked.beyond if self.asked is not None else 0.0)
 
-    @property
+    @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
         actions = 1 if self.loss is None else self.loss.actions
         clipped = [Code.PERSON_CLIPPED()]
@@ -151,9 +156,8 @@ class Ratings(Feedback):
         return Code.ONE_OF_DECLARED(self.people), *clipped, Code.NAMES(), *from_lists(self.features, actions)
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
-        """The mean reward, one function per coordinate. THE SECRET: what comes out must not be published."""
         if self.asked is None:
-            raise InvalidInput("Only ratings in one dimension, or with additive splines, are functions.")
+            return super().functions()
         return [_interpolator(mean, self.box.coordinate(i)) for i, mean in enumerate(self.mean(self.asked))]
 
     def __repr__(self) -> str:

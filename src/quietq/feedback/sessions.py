@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -135,7 +136,7 @@ class Sessions(Feedback):
         read = read_people(source, schema, Counts(schema.pairs), people, keep=True, engine=engine)
         return cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
 
-    @property
+    @cached_property
     def spaces(self) -> Spaces:
         fields = {} if self.schema is None else self.schema.fields
         told = {"next": "n0" in self.columns, "reward": "reward" in self.columns, "end": self.tells_ends}
@@ -150,15 +151,15 @@ class Sessions(Feedback):
         """Whether a column says where episodes ended by themselves."""
         return self.schema is not None and "end" in self.schema.fields
 
-    @property
+    @cached_property
     def relation(self) -> OnePerson:
         return OnePerson(self.people)
 
-    @property
+    @cached_property
     def largest(self) -> float:
         return 1.0
 
-    @property
+    @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
         return Code.ONE_OF_DECLARED(self.people), Code.PERSON_CLIPPED(), Code.NAMES()
 

@@ -5,9 +5,9 @@ action become one point of a unit box.
 """
 
 import os
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -19,7 +19,7 @@ from quietq.feedback.statistic import Columns as Rows
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import Categorical, Columns, FeatureMap, is_data
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.checks import count, real, shown
+from quietq.privacy.checks import checked_names, count, real
 from quietq.privacy.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 Items = Sequence[str] | Sequence[int] | str | os.PathLike[str]
 """A public list of names, or a file with one name in each line."""
-LONGEST_NAME = 80
-"""Letters of a column's or an action's name, which is public text that travels along."""
-_MOST_MARKS = 2
-"""On one letter, as Thai and Vietnamese have them; a heap of marks would print over other lines."""
 
 
 def is_list(given: object, of: type | UnionType = str) -> TypeGuard[Items]:
@@ -157,17 +153,17 @@ class Spaces:
             given = getattr(self, f"{name}_names") or [f"{name} {i}" for i in range(number)]
             object.__setattr__(self, f"{name}_names", checked_names(name, given, number))
 
-    @property
+    @cached_property
     def states(self) -> int:
         """How many coordinates a state has."""
         return self.box.dimension
 
-    @property
+    @cached_property
     def numbers(self) -> int:
         """How many numbers an action is, if it is none of a list."""
         return 0 if self.action_box is None else self.action_box.dimension
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         """Of states and actions together."""
         return self.states + (self.numbers if self.actions is None else self.actions - 1)
@@ -193,33 +189,6 @@ class Spaces:
 
 def stacked(columns: Rows, name: str, number: int) -> Float[np.ndarray, "rows number"]:
     return np.stack([columns[f"{name}{i}"] for i in range(number)], axis=-1).astype(np.float64)
-
-
-def checked_names(what: str, given: Sequence[str], number: int) -> tuple[str, ...]:
-    """So many names, each of a few printable letters, and no two alike: nothing else that a file says may be shown."""
-    for name in given:
-        if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and name.strip()):
-            raise InvalidInput(
-                f"The name of each {what} must be 1 to {LONGEST_NAME} printable letters, not {shown(name)}."
-            )
-        if _heaps_marks(name):
-            raise InvalidInput(
-                f"The name of each {what} must have letters with at most {_MOST_MARKS} marks on each, such as accents."
-            )
-    if len(given) != number or len(set(given)) < number:
-        raise InvalidInput(f"There must be {number} different names of {what}s, not {len(given)}.")
-    return tuple(given)
-
-
-def _heaps_marks(name: str) -> bool:
-    """Whether marks that have no width of their own stand alone, are too many on a letter, or enclose what is near."""
-    marks = _MOST_MARKS  # none without a letter
-    for letter in name:
-        kind = unicodedata.category(letter)
-        marks = marks + 1 if kind == "Mn" else _MOST_MARKS if letter.isspace() else 0
-        if marks > _MOST_MARKS or kind in ("Me", "Cf"):
-            return True
-    return False
 
 
 def _ranges(names: Sequence[str], low: Sequence[float], high: Sequence[float]) -> str:

@@ -98,7 +98,7 @@ def privatise(
     mechanism = choose(noise, feedback, budget, pieces=pieces, level=level, world=world, fewest=simulate is None)
     if mechanism.name == "path" and isinstance(mechanism.relation, LipschitzBall) and not level:
         mechanism.remarks = (*mechanism.remarks, UNEVEN)
-    if sentence := weak_promise(budget, mechanism.relation.people, pure=mechanism.cost.delta == 0):
+    if sentence := weak_promise(budget, mechanism.relation.people, pure=mechanism.pure):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     if simulate is not None:
         return simulate_release(mechanism, feedback, simulate)
@@ -149,7 +149,7 @@ def choose(noise: str, feedback: AnyFeedback, budget: Budget, **options: Any) ->
     found = candidates(feedback, budget, noise, **options)
     why = "chosen by declared bounds and budget, not by the data" if noise == "auto" else "asked for"
     best = {one.name: one for one in reversed(found)}  # of each kind
-    errors = ", ".join(f"{_in_words(one)} {one.expected_error():.3g}" for one in found if one is best[one.name])
+    errors = ", ".join(f"{_in_words(one)} {one.expected_error:.3g}" for one in found if one is best[one.name])
     remark = f"Noise {found[0].name!r} was {why}; expected errors ({found[0].error_unit}): {errors}."
     found[0].remarks = (*found[0].remarks, remark)
     return found[0]
@@ -195,8 +195,9 @@ def candidates(
                 refusals.append(refusal)
     if not found:
         raise refusals[0]
-    budget.require_mu(found[0].cost.mu, f"noise {found[0].name!r}")
-    return sorted(found, key=lambda one: one.expected_error())
+    if found[0].pure:
+        budget.require_mu(None, f"noise {found[0].name!r}")
+    return sorted(found, key=lambda one: one.expected_error)
 
 
 def _kinds(feedback: AnyFeedback, budget: Budget, noise: str, pieces: int | None, level: bool) -> list[type[Mechanism]]:

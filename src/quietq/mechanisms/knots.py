@@ -16,7 +16,6 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.own_function import HoldsFunctions
 from quietq.mechanisms.release import SLACK, AnyFeedback, Mechanism, Query
 from quietq.noise.box import box_for
 from quietq.noise.increments import IncrementBody, KnotShape, least_shape, products_about_mean, to_curve
@@ -54,15 +53,13 @@ class OnKnots(Mechanism):
             )
         if ball.actions != 1:
             raise InvalidInput("Noise on knots is for one reward function; use noise='path' with several actions.")
-        if budget.is_pure and not self.pure:
-            raise InvalidInput(
-                f"Noise {self.name!r} is Gaussian and needs delta above 0; 'k-norm' works with delta = 0."
-            )
         self.relation = self.ball = ball
-        self.budget, self.box, self.pieces = budget, box_for(1, feedback.box), count("pieces", pieces)
+        self.budget, self.pieces = budget, count("pieces", pieces)
         self._slope, self._exact = feedback.slope or 0.0, feedback.accuracy is None
+        noise = self.typical_noise()
+        self.box = box_for(1, feedback.box)
         self.largest, self.error = largest_and_error(
-            self.typical_noise(), ball.radius, ball.people, feedback.largest, feedback.accuracy
+            noise, ball.radius, ball.people, feedback.largest, feedback.accuracy
         )
         self.wider = widen_ball(ball, self.pieces, self.error, SLACK)
         self.conditions = (Code.INCREMENTS_BETWEEN_KNOTS(self.pieces + 1),)
@@ -88,7 +85,7 @@ class OnKnots(Mechanism):
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         return (yield Query(self.values, sensitivity(self.law.norm, self.wider), self.law))
 
-    def values(self, feedback: HoldsFunctions) -> Float[np.ndarray, " pieces"]:
+    def values(self, feedback: AnyFeedback) -> Float[np.ndarray, " pieces"]:
         return np.diff(on_knots(feedback.functions()[0], self.box, self.pieces, self._exact, self.largest))
 
     def result(self, released: np.ndarray, certificate: Certificate) -> PrivateKnots:
@@ -97,6 +94,7 @@ class OnKnots(Mechanism):
     def noise_error(self) -> float:
         return self.sigma
 
+    @cached_property
     def expected_error(self) -> float:
         """With one kink of half the declared slope up and down, which is what a mean over people may well have."""
         return math.hypot(self.noise_error(), KINK_LOSS * self._slope / self.pieces**1.5)
@@ -132,5 +130,5 @@ class ShapedKnots(OnKnots):
 
     def noise_error(self) -> float:
         """Of the curve about its mean."""
-        shape = np.array(self.law.norm.shape)  # pyright: ignore[reportAttributeAccessIssue]
-        return math.sqrt(float(np.sum(self.sigma**2 * shape * products_about_mean(self.pieces))) / (self.pieces + 1))
+        spread = self.law.sigma**2 * self.law.shape.covariance  # pyright: ignore[reportAttributeAccessIssue]
+        return math.sqrt(float(np.sum(spread * products_about_mean(self.pieces))) / (self.pieces + 1))

@@ -28,7 +28,7 @@ from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, EndRewards, FirstStates, Looked, Moves, NormalisedMoments
 from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.iterated_whitening import Whitening, normal_scatter
-from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
+from quietq.mechanisms.release import Mechanism, Query, mean_of_people
 from quietq.mechanisms.rounds import Fitted, ModelledRows, Rounds
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Polynomials
@@ -44,10 +44,10 @@ END_REWARD_SHARE = 0.2
 """The part of the rewards' mu squared that rewards of steps that end an episode have, where they are learned apart."""
 MeanAndCovariance = tuple[np.ndarray, np.ndarray]
 PART_CODES = {
-    "dynamics": Code.WORLD_DYNAMICS,
-    "reward": Code.WORLD_REWARDS,
-    "end": Code.WORLD_ENDS,
-    "start": Code.WORLD_STARTS,
+    "dynamics": Code.WORLD_DYNAMICS(),
+    "reward": Code.WORLD_REWARDS(),
+    "end": Code.WORLD_ENDS(),
+    "start": Code.WORLD_STARTS(),
 }
 
 
@@ -101,15 +101,13 @@ class FittedWorld(NamedTuple):
 class Moments(Mechanism):
     """A world of states, actions, rewards and ends."""
 
-    name = "moments"
+    name, feedback_kind = "moments", "sessions"
     releases = "world"
     asks_code = False
     error_unit = "of one look, in units of what one person adds"
 
     def __init__(self, sessions: Sessions, budget: Budget, world: WorldModel | None = None) -> None:
         """Divides the budget among what has to be learned of the world."""
-        if budget.is_pure:
-            raise InvalidInput("A world of everybody's steps has Gaussian noise: delta must be above 0.")
         self.relation, self.budget, self.box = sessions.relation, budget, sessions.box
         self.largest, self.error = 2.0, 1e-12
         self.spaces = spaces = sessions.spaces
@@ -155,10 +153,6 @@ class Moments(Mechanism):
                 f"{high:g}."
             )
 
-    @classmethod
-    def is_for(cls, feedback: AnyFeedback) -> bool:
-        return isinstance(feedback, Sessions)
-
     @cached_property
     def _reward(self) -> Rounds | None:
         """Rewards, as a model of state and action; None where they are known."""
@@ -180,7 +174,7 @@ class Moments(Mechanism):
         return Rounds(ends, self.budget, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
 
     def _conditions(self) -> tuple[Assumption, ...]:
-        released = tuple(code() for part, code in PART_CODES.items() if part in self._mu)
+        released = tuple(code for part, code in PART_CODES.items() if part in self._mu)
         on_circles = (f"coordinates {i} and {j} on a circle" for i, j in self.model.circles)
         known = ", ".join([*self.model.known, *(f"coordinate {i}" for i in self.model.moves), *on_circles])
         declared = (Code.KNOWN_PARTS(known),) if known else ()
@@ -313,11 +307,12 @@ class Moments(Mechanism):
         noise = reward.basis.size**0.5 * reward.deviation
         left_out = max(float(rewards.every.variances.sum() - reward.basis.variances.sum()), 0.0)
         after = (float(reward.kept.sum() * reward.deviation**2) + left_out) ** 0.5
-        error = max(width * after, rewards.expected_error())
+        error = max(width * after, rewards.expected_error)
         return msgspec.structs.replace(
             of_steps, reward_noise=width * noise, reward_kept=_fraction_kept(rewards, reward), reward_error=error
         )
 
+    @cached_property
     def expected_error(self) -> float:
         """The noise of one query, in units of what a person adds."""
         return math.sqrt(2) / (self.people * self._mu["dynamics"])

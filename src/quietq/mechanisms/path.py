@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.own_function import HoldsFunctions, Input, OwnFunction
+from quietq.feedback.own_function import Input, OwnFunction
 from quietq.mechanisms.release import SLACK, AnyFeedback, Mechanism, Query, release, simulate
 from quietq.noise.box import Domain, box_for
 from quietq.noise.exponential_kernels import Exponential, Kernel, kernel_of
@@ -84,9 +84,10 @@ class InKernel(Mechanism):
 
         """
         self.relation = relation = feedback.relation
-        self.budget, self.kernel, self.box = budget, kernel, box_for(kernel.dimension, feedback.box)
+        self.budget, self.kernel = budget, kernel
         self.outputs, self._exact = getattr(relation, "actions", 1), feedback.accuracy is None
         self._slope = _declared_slope(relation, feedback.slope) if fewest else None
+        self.box = box_for(kernel.dimension, feedback.box)
         radius = relation.rkhs_radius(kernel.norm) * SLACK if radius is None else radius
         self.largest, self.error = largest_and_error(
             radius / budget.mu, radius, relation.people, feedback.largest, feedback.accuracy
@@ -109,12 +110,13 @@ class InKernel(Mechanism):
         """Settles where the function is looked at, and gives the norm that errors of size 1 can have there."""
 
     @abstractmethod
-    def values(self, feedback: HoldsFunctions) -> np.ndarray:
+    def values(self, feedback: AnyFeedback) -> np.ndarray:
         """What is looked at: numbers that the noise goes into."""
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         return (yield Query(self.values, self.sensitivity, self.law))
 
+    @cached_property
     def expected_error(self) -> float:
         return self.sigma
 
@@ -167,11 +169,6 @@ class Path(InKernel):
     conditions = (Code.GRID(),)
 
     def __init__(self, feedback: AnyFeedback, budget: Budget, kernel: Kernel, **options: Any) -> None:
-        if budget.is_pure:
-            raise InvalidInput(
-                "A path is Gaussian and needs delta above 0, so there is none for a pure budget; 'k-norm' works with "
-                "delta = 0."
-            )
         self.tables = kernel.tables
         """The tables that the path consists of, each with one exponential kernel per axis."""
         if not self.tables:
@@ -195,7 +192,7 @@ class Path(InKernel):
     def shape(self) -> GridShape:
         return GridShape(self.kernel, self.levels)
 
-    def values(self, feedback: HoldsFunctions) -> Float[np.ndarray, "..."]:
+    def values(self, feedback: AnyFeedback) -> Float[np.ndarray, "..."]:
         functions, parts = feedback.functions(), len(self.tables)
         if len(functions) != parts:
             raise InvalidInput(f"The kernel takes one function per coordinate, {parts} in all, not {len(functions)}.")
@@ -214,6 +211,7 @@ class Path(InKernel):
         kind = PrivateTable if len(self.tables) == 1 else PrivateSum
         return kind(released, self.levels, self.box, certificate)
 
+    @cached_property
     def expected_error(self) -> float:
         """Of each table about its own mean, whose variance is known where it is a path of one coordinate."""
         parts = [about_mean(table[0].beta) if len(table) == 1 else 1.0 for table in self.tables]

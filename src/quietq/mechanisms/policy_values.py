@@ -24,7 +24,6 @@ from quietq.feedback.sessions import Sessions
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms.release import (
     SLACK,
-    AnyFeedback,
     Mechanism,
     Query,
     mean_of_people,
@@ -58,7 +57,7 @@ AnyPolicy = Policy | Publishable | str
 class PolicyValues(Mechanism):
     """Gaussian noise on the mean returns, and on the means of their squares."""
 
-    name = "values"
+    name, feedback_kind = "values", "sessions"
     releases = "policies"
 
     def __init__(
@@ -88,8 +87,6 @@ class PolicyValues(Mechanism):
                 "There must be a behaviour, the policy by which actions were chosen, or else a column that says how "
                 "probable each was: Sessions.read(..., propensity=...)."
             )
-        if budget.is_pure:
-            raise InvalidInput("Values of policies have Gaussian noise: delta must be above 0.")
         box, actions = sessions.box, sessions.actions
         asked_of = _check_policies(policies, box, actions)
         if behaviour is not None and not isinstance(behaviour, Cells):
@@ -129,10 +126,6 @@ class PolicyValues(Mechanism):
         )
         if against is not None:
             self.remarks = (f"Values are advantages over the policy {against!r}.", *self.remarks)
-
-    @classmethod
-    def is_for(cls, feedback: AnyFeedback) -> bool:
-        return isinstance(feedback, Sessions)
 
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, float]]:
         statistic, mu = self._statistic, self.budget.mu

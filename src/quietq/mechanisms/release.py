@@ -13,15 +13,15 @@ a right angle apart. `mean_of_people` is the query with Gaussian noise for that.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from quietq.feedback.feedback import Feedback
-from quietq.feedback.own_function import HoldsFunctions, OwnFunction
+from quietq.feedback.own_function import OwnFunction
 from quietq.feedback.row_statistics import COMPANY
 from quietq.feedback.statistic import Vector
 from quietq.noise.box import Box
@@ -31,7 +31,6 @@ from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Assumption, Budget, Certificate, Code, Cost, InvalidInput, Query as Query, Relation
 from quietq.privacy.account import Account
 from quietq.privacy.checks import LARGEST, SMALLEST, is_own
-from quietq.privacy.errors import EngineFailed
 from quietq.privacy.norms import MeanOfPeople
 from quietq.privacy.transcript import Transcript
 from quietq.released.publishable import Labelled, Labels
@@ -40,8 +39,6 @@ SLACK = 1 + 1e-6
 """Each person's part is computed in floating point: this much more noise covers it many times over.
 
 People are summed in whole numbers, and what rounds after that is in the allowance for rounding."""
-CHARGED = "what was charged stays charged, and nothing was released"
-"""What is said of a failure after the charge."""
 AnyFeedback = Feedback | OwnFunction
 """What a mechanism releases. Its relation, box, slope and bounds are public, and all that a choice looks at."""
 
@@ -55,6 +52,8 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     """As in `privatise(..., noise=name)`."""
+    feedback_kind: ClassVar[str] = "function"
+    """What it releases the feedback as, by the name that feedback gives it."""
     releases: ClassVar[str] = "reward"
     """What is released; certificates call the method releases/name."""
     pure: ClassVar[bool] = False
@@ -77,8 +76,8 @@ class Mechanism(ABC):
 
     @classmethod
     def is_for(cls, feedback: AnyFeedback) -> bool:
-        """Whether it can release this kind of feedback: by default functions of states, and not rows or sessions."""
-        return isinstance(feedback, HoldsFunctions) and feedback.loss is None
+        """Whether it can release this kind of feedback."""
+        return feedback.kind == cls.feedback_kind
 
     @property
     def people(self) -> int:
@@ -100,6 +99,7 @@ class Mechanism(ABC):
     def result(self, released: Any, certificate: Certificate) -> Any:
         """The released thing, from what `run` returned."""
 
+    @cached_property
     def expected_error(self) -> float:
         """How far off the release must be expected to be: public, and "auto" takes the least.
 
@@ -112,7 +112,7 @@ def mean_of_people(statistic: Vector, people: int, mu: float) -> Query:
     """The query that costs `mu`: the mean of the statistic over so many people, each clipped to its bound."""
     assert issubclass(statistic.norm, MeanOfPeople)
     sensitivity, law = _noise_of_mean(statistic.norm, statistic.bound, statistic.size, people, mu)
-    return Query(lambda feedback: feedback.mean(statistic), sensitivity, law)
+    return Query(partial(Feedback.mean, statistic=statistic), sensitivity, law)
 
 
 @lru_cache(maxsize=16)
@@ -130,41 +130,36 @@ def release(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None
     What can be refused is refused before that. A query beyond what was charged ends the release without a result.
     """
     transcript = _open(mechanism, feedback, account)
-    labels = _labels(feedback)
-    steps = mechanism.run()
-    query = next(steps)
-    _ask(transcript, query)
-    _certify(transcript, mechanism, feedback, rehearsal=True)  # what it refuses costs nothing
-    numbers = None
-    if not mechanism.asks_code:
-        numbers = or_say("nothing was spent", query.numbers, feedback)
-        query.law.check_values(numbers)
-    transcript.charge()
-    while True:
-        if numbers is None:  # a failure must not be a free answer
-            numbers = or_say(CHARGED, query.numbers, feedback)
-        try:
-            query = steps.send(transcript.answer(query, numbers))
-        except StopIteration as last:
-            certificate = _certify(transcript, mechanism, feedback)
-            return _labelled(mechanism.result(last.value, certificate), labels).with_receipt(transcript.receipt)
-        _ask(transcript, query)
-        numbers = None
+    return _answer_all(mechanism, feedback, transcript).with_receipt(transcript.receipt)
 
 
 @shows_nothing
 def simulate(mechanism: Mechanism, feedback: AnyFeedback, seed: int) -> Any:
     """The same release with noise from a seed, as often as you like: private to nobody, charged to nobody."""
-    transcript = _open(mechanism, feedback, None, seed)
-    steps = mechanism.run()
-    query = next(steps)
+    return _answer_all(mechanism, feedback, _open(mechanism, feedback, None, seed))
+
+
+def _answer_all(mechanism: Mechanism, feedback: AnyFeedback, transcript: Transcript) -> Any:
+    """Answers a mechanism's queries one after the other, and releases what it makes of the answers."""
+    labels = Labels(*feedback.names)  # names that cannot be printed are refused before anything is spent
+    steps: Generator[Query, Any, Any] = mechanism.run()
+    answer = None
     while True:
-        _ask(transcript, query)
         try:
-            query = steps.send(transcript.answer(query, query.numbers(feedback)))
+            query = steps.send(answer)
         except StopIteration as last:
-            certificate = _certify(transcript, mechanism, feedback)
-            return _labelled(mechanism.result(last.value, certificate), _labels(feedback))
+            released = mechanism.result(last.value, _certify(transcript, mechanism, feedback))
+            return replace(released, labels=labels) if isinstance(released, Labelled) else released
+        if query.in_parts:  # nothing here bounds what parts of one come to together
+            raise InvalidInput(
+                "A mechanism asks whole queries, each of which counts: leave in_parts out; nothing was drawn."
+            )
+        transcript.ask(query)
+        if answer is None:
+            _certify(transcript, mechanism, feedback, rehearsal=True)  # what it refuses costs nothing
+            if mechanism.asks_code:  # which may tell of rows by failing: that must not be a free answer
+                transcript.charge()
+        answer = transcript.answer(query, transcript.look(query.numbers, feedback))
 
 
 def _open(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None, seed: int | None = None) -> Transcript:
@@ -188,24 +183,6 @@ def _open(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None, 
     )
 
 
-def _labels(feedback: Any) -> Labels:
-    """What coordinates and actions were called when they were declared; names that cannot be printed are refused."""
-    return Labels(*getattr(feedback, "names", ()))
-
-
-def _labelled(released: Any, labels: Labels) -> Any:
-    return replace(released, labels=labels) if isinstance(released, Labelled) else released
-
-
-def _ask(transcript: Transcript, query: Query) -> None:
-    """Books a mechanism's query, which is a whole one: nothing here bounds what parts of one come to together."""
-    if query.in_parts:
-        raise InvalidInput(
-            "A mechanism asks whole queries, each of which counts: leave in_parts out; nothing was drawn."
-        )
-    transcript.ask(query)
-
-
 def _certify(
     transcript: Transcript, mechanism: Mechanism, feedback: AnyFeedback, rehearsal: bool = False
 ) -> Certificate:
@@ -213,7 +190,7 @@ def _certify(
 
     What the mechanism states may be about all of its queries, of which only the first was asked in rehearsal.
     """
-    error = mechanism.expected_error()
+    error = mechanism.expected_error
     own = () if is_own(mechanism) and is_own(feedback) else (Code.OWN_CODE(),)
     of_rewards = mechanism.error_unit == Mechanism.error_unit
     return transcript.certificate(
@@ -223,12 +200,3 @@ def _certify(
         mechanism.remarks,
         error if of_rewards and SMALLEST <= error <= LARGEST else None,
     )
-
-
-def or_say(spent: str, step: Callable[..., Any], *given: Any) -> Any:
-    """Takes a step; if the machines that hold people's rows fail, says what became of the budget."""
-    try:
-        return step(*given)
-    except EngineFailed as error:
-        failure = EngineFailed(f"{str(error).rstrip('.')}; {spent}.")
-    raise failure

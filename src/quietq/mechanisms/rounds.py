@@ -18,7 +18,7 @@ as leave the least expected error for so many people and this budget.
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,12 +28,12 @@ from quietq.feedback.feedback import Feedback
 from quietq.feedback.loss import Loss
 from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments
 from quietq.mechanisms.basis import Basis, features_of_stretched
-from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
+from quietq.mechanisms.release import Mechanism, Query, mean_of_people
 from quietq.mechanisms.state_law import StateLaw
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import FeatureMap, Splines
 from quietq.noise.smooth_prior import beyond
-from quietq.privacy import Budget, Certificate, InvalidInput, Relation
+from quietq.privacy import Budget, Certificate, Relation
 from quietq.privacy.assumptions import Code
 from quietq.released.private_model import PrivateModel
 
@@ -101,7 +101,7 @@ class Fitted(NamedTuple):
 class Rounds(Mechanism):
     """A reward in any dimension, with interactions: a linear model of public features, from everybody's rows."""
 
-    name = "rounds"
+    name, feedback_kind = "rounds", "rows"
     asks_code = False
     remarks = (
         "Where states lie is taken for correlated coordinates: if they lie in clusters, the model may be farther off "
@@ -121,8 +121,6 @@ class Rounds(Mechanism):
                 noise of that size allows, up to where nobody's gradient is clipped.
 
         """
-        if budget.is_pure:
-            raise InvalidInput("A model of everybody's rows has Gaussian noise: delta must be above 0.")
         assert rows.loss is not None
         self.relation, self.budget, self.loss, self.box = rows.relation, budget, rows.loss, rows.box
         self.mu = budget.mu if mu is None else mu
@@ -158,10 +156,6 @@ class Rounds(Mechanism):
             remarks.append("The reward is in log-odds and up to a constant: choices tell no more.")
         return tuple(remarks)
 
-    @classmethod
-    def is_for(cls, feedback: AnyFeedback) -> bool:
-        return feedback.loss is not None
-
     def run(self) -> Generator[Query, np.ndarray, Fitted]:
         # Where states lie: directions that are orthonormal there, in a box that is stretched until they are uniform.
         basis, knots = yield from self._ask_where_states_lie()
@@ -181,11 +175,11 @@ class Rounds(Mechanism):
             # The mean of people's gradients at the current weights, each clipped to the bound.
             statistic = ClippedGradient(self.loss, features, basis.of_features(weights), bound, basis.matrix)
             query = mean_of_people(statistic, people, self._mu_of_round)
-            answer = yield query
+            answer, sigma = (yield query), query.law.sigma
             # The last number tells which fraction clipping left; divided by it, the gradient is about unbiased.
             left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
             gradient = bound / left * answer[:-1]
-            noise = bound / left * query.law.sigma
+            noise = bound / left * sigma
             # A Newton step is one more estimate of the best weights, averaged with earlier ones by its variance.
             variance = (noise**2 + self._variance_of_people / people) / curvature**2
             estimates = SETTINGS.memory * estimates + (weights - gradient / curvature) / variance
@@ -193,7 +187,7 @@ class Rounds(Mechanism):
             # Empirical Bayes shrinkage of the average.
             kept = kept_by_shrinkage(estimates / precision, 1 / precision, basis)
             weights = estimates / precision * kept
-            bound = self._next_bound(bound, left, query.law.sigma / TOLD, widest)
+            bound = self._next_bound(bound, left, sigma / TOLD, widest)
         return Fitted(basis, weights, knots, precision**-0.5, kept)
 
     def _ask_where_states_lie(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray]]:
@@ -257,6 +251,7 @@ class Rounds(Mechanism):
         feature_map = released.basis.feature_map
         return PrivateModel(feature_map, offset, weights, released.knots, low, high, self.box, certificate)  # pyright: ignore[reportArgumentType]
 
+    @cached_property
     def expected_error(self) -> float:
         """Root mean square where people's states lie, for rewards as the prior has them.
 

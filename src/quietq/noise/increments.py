@@ -172,9 +172,13 @@ class KnotShape:
         object.__setattr__(self, "inverse", inverse(self.root))
 
     @property
+    def covariance(self) -> Float[np.ndarray, "pieces pieces"]:
+        found = self.root @ self.root.T
+        return (found + found.T) / 2
+
+    @property
     def norm(self) -> ShapedIncrements:
-        shape = self.root @ self.root.T
-        return ShapedIncrements(((shape + shape.T) / 2).tolist())
+        return ShapedIncrements(self.covariance.tolist())
 
     def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, " pieces"]:
         return self.root @ entropy.normals(shape)

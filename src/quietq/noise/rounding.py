@@ -52,7 +52,8 @@ def largest_value(sigma: float) -> float:
 
 def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumption, Assumption]:
     """What a certificate says of noise that was drawn in real numbers: of the noise, nothing is idealised."""
-    return Code.NUMBERS_BOUNDED(largest, error), Code.EXACT_NOISE(rounding_step(sigma))
+    step = rounding_step(sigma)
+    return Code.NUMBERS_BOUNDED(largest, error), Code.EXACT_NOISE(step)
 
 
 def check_size(largest: float, sigma: float) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import spherical_jn
 
-from quietq.feedback.own_function import HoldsFunctions, OwnFunction
+from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.path import GaussianProcessMechanism, InKernel
 from quietq.mechanisms.release import AnyFeedback
 from quietq.noise.box import Box
@@ -257,7 +257,7 @@ class WeightNoise(InKernel):
     def shape(self) -> Independent:
         return Independent(self.kernel.norm)
 
-    def values(self, feedback: HoldsFunctions) -> Float[np.ndarray, "..."]:
+    def values(self, feedback: AnyFeedback) -> Float[np.ndarray, "..."]:
         """The function's weights, one row per feature; a function is looked at where the kernel says, and projected."""
         assert isinstance(feedback, OwnFunction)
         source, kernel = feedback.source, self.kernel

@@ -6,7 +6,8 @@ Numbers are kept between 1e-100 and 1e100 in size, so that nothing computed from
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -35,6 +36,10 @@ LARGEST = 1e100
 SMALLEST = 1e-100
 MOST = 10**15
 """The largest count: still exact as a float."""
+LONGEST_NAME = 80
+"""Letters of a column's or an action's name, which is public text that travels along."""
+_MOST_MARKS = 2
+"""On one letter, as Thai and Vietnamese have them; a heap of marks would print over other lines."""
 
 
 def shown(value: object) -> str:
@@ -147,6 +152,33 @@ def numbers(name: str, value: object) -> Float[np.ndarray, "..."]:
             if array.dtype.kind not in "OSUcmM":  # objects, text, complex numbers, dates
                 return array.astype(np.float64)
     raise InvalidInput(f"{name} must be real numbers in a regular array, not text, gaps or other things.")
+
+
+def checked_names(what: str, given: Sequence[str], number: int) -> tuple[str, ...]:
+    """So many names, each of a few printable letters, and no two alike: nothing else that a file says may be shown."""
+    for name in given:
+        if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and name.strip()):
+            raise InvalidInput(
+                f"The name of each {what} must be 1 to {LONGEST_NAME} printable letters, not {shown(name)}."
+            )
+        if _heaps_marks(name):
+            raise InvalidInput(
+                f"The name of each {what} must have letters with at most {_MOST_MARKS} marks on each, such as accents."
+            )
+    if len(given) != number or len(set(given)) < number:
+        raise InvalidInput(f"There must be {number} different names of {what}s, not {len(given)}.")
+    return tuple(given)
+
+
+def _heaps_marks(name: str) -> bool:
+    """Whether marks that have no width of their own stand alone, are too many on a letter, or enclose what is near."""
+    marks = _MOST_MARKS  # none without a letter
+    for letter in name:
+        kind = unicodedata.category(letter)
+        marks = marks + 1 if kind == "Mn" else _MOST_MARKS if letter.isspace() else 0
+        if marks > _MOST_MARKS or kind in ("Me", "Cf"):
+            return True
+    return False
 
 
 def is_own(thing: object) -> bool:

@@ -23,7 +23,7 @@ from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.budget import Budget, Cost
 from quietq.privacy.certificate import MOST_QUERIES, AnsweredQuery, Certificate, certifying, is_vouched_for
 from quietq.privacy.checks import is_own, numbers as checked_numbers, same_process
-from quietq.privacy.errors import InvalidInput
+from quietq.privacy.errors import EngineFailed, InvalidInput
 from quietq.privacy.kernel_norms import Family
 from quietq.privacy.limits import pure_at
 from quietq.privacy.norms import AnyNorm
@@ -164,6 +164,8 @@ class Transcript:
         self._error = error
         self._simulated = simulated
         self._total: Cost | None = None
+        self._cost_of_last: Cost = self.cost
+        """What the last query cost."""
         self._asked: Query | None = None
         """What was asked for and not answered yet."""
         self._process = os.getpid()
@@ -177,12 +179,17 @@ class Transcript:
             if query.in_parts and any(query is one for one in self.queries):
                 self._asked = query
                 return
-            for name, number in (("sensitivity", query.sensitivity), ("size", query.law.size)):
-                if type(number) not in _PLAIN:  # a subclass could be one number here and another in the draw
-                    raise InvalidInput(f"A query's {name} must be a plain number, not a {type(number).__name__}.")
-            if not query.in_parts:
-                query.law.check_size(self._largest)
-            asked = query.law.cost(query.sensitivity)
+            # The rounds of a fit share one law and one sensitivity: what the last one cost, the next one costs too.
+            last = self.queries[-1] if self.queries else None
+            if (
+                last is None
+                or last.law is not query.law
+                or last.sensitivity is not query.sensitivity
+                or last.in_parts is not query.in_parts
+            ):
+                asked = self._cost_of(query)
+            else:
+                asked = self._cost_of_last
             total = asked if self._total is None else Cost.of_all([self._total, asked])
             if total is None or not total.at_most(self.cost) or len(self.queries) == MOST_QUERIES:
                 raise InvalidInput(
@@ -191,7 +198,26 @@ class Transcript:
                 )
             self._total = total
             self._asked = query
+            self._cost_of_last = asked
             self.queries.append(query)
+
+    def _cost_of(self, query: Query) -> Cost:
+        """Returns what its law says that a query costs; refuses numbers that cannot be relied on."""
+        for name, number in (("sensitivity", query.sensitivity), ("size", query.law.size)):
+            if type(number) not in _PLAIN:  # a subclass could be one number here and another in the draw
+                raise InvalidInput(f"A query's {name} must be a plain number, not a {type(number).__name__}.")
+        if not query.in_parts:
+            query.law.check_size(self._largest)
+        return query.law.cost(query.sensitivity)
+
+    def look(self, step: Callable[..., Any], *given: Any) -> Any:
+        """Takes a step that looks at people's rows; where an engine fails at it, says what became of the budget."""
+        try:
+            return step(*given)
+        except EngineFailed as error:
+            spent = "what was charged stays charged, and nothing was released" if self.charged else "nothing was spent"
+            failure = EngineFailed(f"{str(error).rstrip('.')}; {spent}.")
+        raise failure
 
     def charge(self) -> None:
         """Charges the account for all queries there may be, once; a refusal costs nothing."""
@@ -212,8 +238,12 @@ class Transcript:
         looked_at = checked_numbers("What a query looks at", numbers)
         if not query.in_parts:  # whoever answers as people come clips: a refusal then would tell something
             query.law.check_values(looked_at)
+        if self._simulated is None:
+            same_process(self._process, "This transcript")  # before the lock, which a fork may have copied
         with self._lock:
-            self._book(query)
+            if self._asked is not query or not self.charged:
+                self._book(query)
+            self._asked = None
             return query.law.add(looked_at, self._simulated, given)
 
     def noise(self, query: Query, shape: tuple[int, ...]) -> Any:
@@ -240,12 +270,12 @@ class Transcript:
         """Returns the public part: what the queries so far promise; refused if one's noise is too small for it."""
         # A law that many queries share is asked once what it is.
         laws = {id(query.law): query.law for query in self.queries}
-        noise: dict[int, tuple[AnyNorm, Family, float]] = {
-            key: (law.norm, law.family, law.size) for key, law in laws.items()
+        noise: dict[int, tuple[float, Family, AnyNorm]] = {
+            key: (law.size, law.family, law.norm) for key, law in laws.items()
         }
         queries = []
         for query in self.queries:
-            norm, family, size = noise[id(query.law)]
+            size, family, norm = noise[id(query.law)]
             queries.append(AnsweredQuery(norm, family, query.sensitivity, size))
         if self._simulated is not None:
             return Certificate(
@@ -258,7 +288,7 @@ class Transcript:
             )
         pure = self.cost.mu is None and self.cost.delta == 0
         # Of each kind the finest noise: steps are powers of two, so what it says of rounding holds for the others.
-        finest = {type(laws[key]): laws[key] for key in sorted(noise, key=lambda key: -noise[key][2])}
+        finest = {type(laws[key]): laws[key] for key in sorted(noise, key=lambda key: -noise[key][0])}
         drawn = [one for law in finest.values() for one in law.assumptions(self._largest, self._error)]
         counted = not _COUNTS_PARTS.isdisjoint(one.code for one in assumptions)
         if not all(_is_own_law(query.law) and (counted or not query.in_parts) for query in self.queries):

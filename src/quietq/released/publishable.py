@@ -14,10 +14,10 @@ import numpy as np
 from jaxtyping import Float
 from msgspec import Meta, defstruct
 
-from quietq.feedback.spaces import checked_names
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Receipted
+from quietq.privacy.checks import checked_names
 from quietq.privacy.norms import TRAINED_METHODS, AnyNorm, SmoothBound
 from quietq.privacy.records import Record, checked_by
 

@@ -61,7 +61,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, checked, largest_return
-from quietq.mechanisms.release import CHARGED, or_say
 from quietq.noise import Box, SeededEntropy
 from quietq.noise.exact_gaussian import add_exactly, as_they_are
 from quietq.noise.own_values import shows_nothing
@@ -372,9 +371,10 @@ class Evaluation:
         transcript.ask(query)
         certify = partial(transcript.certificate, self.method, None, self._conditions(), REMARKS)
         certify()  # in rehearsal: what it refuses costs nothing
-        visits = None if self.cells.asks_code else or_say("nothing was spent", look)
+        if self.cells.asks_code:
+            transcript.charge()
+        visits = transcript.look(look)
         transcript.charge()
-        visits = or_say(CHARGED, look) if visits is None else visits
         bound = smooth_bound(lambda k: fit.reach(visits.counts, k, people), people, pair.beta)
         # Clipping before is a contraction, and clipping after is post-processing: no refusal depends on the data.
         weights = np.clip(fit.estimate(visits), -law.most, law.most)
