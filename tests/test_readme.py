@@ -61,6 +61,7 @@ def test_the_example_ends_with_the_score_that_it_says(tmp_path: Path) -> None:
 NOT_RUN = {
     "serving": ["a configuration for machines of one's own"],
     "quick-start": ["it installs"],
+    "sessions": ["needs Box2D, tests/examples/test_lander.py runs it"],
     "real-people": ["it installs", "it takes hours, and writes into the repository"],
 }
 """Every block that is not run, and why."""
