@@ -8,7 +8,7 @@ import pytest
 from jax_privacy.auditing import CanaryScoreAuditor
 from scipy.stats import binom, norm
 
-from quietq.audit.bounds import Errors, epsilon_lower, mu_lower, runs_needed
+from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.privacy import InvalidInput
 
 RATES = (0.001, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.8, 0.99)
@@ -95,32 +95,6 @@ def test_known_values() -> None:
     assert one_sided.accuracy == 0.75
 
 
-@pytest.mark.parametrize(
-    ("true_mu", "claimed_mu", "confidence", "power"),
-    [(1.0, 0.5, 0.95, 0.9), (2.0, 0.28596, 1 - 1e-6, 0.5), (0.5, 0.0, 0.99, 0.99), (9.0, 1.0, 0.95, 0.9)],
-)
-def test_runs_needed_is_the_smallest_number_that_does(
-    true_mu: float, claimed_mu: float, confidence: float, power: float
-) -> None:
-    runs, rate = runs_needed(true_mu, claimed_mu, confidence, power), norm.cdf(-true_mu / 2)
-
-    def chance(n: int) -> float:
-        bounds = [mu_lower(Errors(k // 2, n, k - k // 2, n), confidence) for k in range(n + 1)]
-        return float(binom.pmf(np.arange(n + 1), 2 * n, rate)[np.array(bounds) > claimed_mu].sum())
-
-    assert chance(runs) >= power
-    for fewer in {runs - 1, runs - 2, runs - 3, runs // 2, 1} - {0, -1, -2, runs}:
-        assert chance(fewer) < power
-
-
-def test_runs_needed_grow_as_the_claim_comes_nearer() -> None:
-    needed = [runs_needed(1.0, claimed) for claimed in (0.0, 0.5, 0.8, 0.9, 0.95)]
-    assert needed == sorted(needed)
-    assert needed[-1] / needed[-2] == pytest.approx(4, rel=0.1)
-    with pytest.raises(InvalidInput, match="needs more than"):
-        runs_needed(1.0, 1.0 - 1e-6)
-
-
 def test_a_fixed_threshold_on_the_same_distribution_finds_nothing_where_a_peers_bound_finds_much() -> None:
     """epsilon_from_gdp of jax-privacy 2.0 takes the largest |mu|, so that a loose bound becomes a strong claim.
 
@@ -161,7 +135,3 @@ def test_wrong_input_is_refused_in_a_sentence() -> None:
         mu_lower(Errors(1, 10, 0, 0))
     with pytest.raises(InvalidInput, match="delta must be"):
         epsilon_lower(fine, 1.0)
-    with pytest.raises(InvalidInput, match="true_mu must be above claimed_mu"):
-        runs_needed(1.0, 1.0)
-    with pytest.raises(InvalidInput, match="power must be above"):
-        runs_needed(1.0, 0.5, power=0.01)

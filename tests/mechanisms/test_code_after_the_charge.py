@@ -32,7 +32,6 @@ from quietq.feedback.sessions import Sessions
 from quietq.feedback.statistic import Vector
 from quietq.feedback.trajectories import Cells
 from quietq.mechanisms.release import Mechanism, mean_of_people, release
-from quietq.online.linear import Linear
 from quietq.paper import Evaluation
 from quietq.privacy import Certificate, QuietqError
 from quietq.privacy.account import Receipted
@@ -103,15 +102,6 @@ def planned(**known: Any) -> Entry:
     world = privatise(read(rows_of(PEOPLE, seed=9), PEOPLE), HALF, world=model, simulate=0)
     plan = LinearPolicy(world.spaces, np.ones((3, 1)), *world.typical())
     return lambda rows, account: check(plan, read(rows, PEOPLE), HALF, 1.0, trained_on=world, steps=3, account=account)
-
-
-def came_by(code: Code) -> Entry:
-    def enter(rows: pl.DataFrame, account: Accountant) -> None:
-        policy = Linear(2, HALF, dimension=4, features=code, arrivals=5000, account=account)
-        for context in rows.select("x", "y").head(2).to_numpy():
-            policy.learn(context, policy.choose(context), 1.0)
-
-    return enter
 
 
 class Own(Mechanism):
@@ -202,18 +192,6 @@ def test_a_function_that_fails_at_a_row_was_paid_for_before_it_saw_one(where):
     assert caught.value.__context__ is None
     with pytest.raises(BudgetExhausted):
         enter(ROWS[1], account)
-
-
-def test_features_of_contexts_see_them_after_the_charge_and_a_failure_stops_nobody():
-    """It counts as a context of zeros: a refusal would tell of one person's."""
-    code = Code(lambda row: np.ones(2))
-    enter = came_by(code)
-    enter(ROWS[0], new_account())
-    code.account = account = new_account()
-    enter(ROWS[1], account)
-    assert code.charged
-    assert all(code.charged)
-    assert is_charged(account)
 
 
 class Place(gymnasium.Env):

@@ -161,11 +161,10 @@ def test_one_persons_bad_context_keeps_nobody_from_being_learned_from() -> None:
 
 def test_a_row_with_a_gap_counts_as_zeros_and_other_rows_as_they_are() -> None:
     context = [[math.nan, 1.0], [0.0, 1.0], [0.6, 0.8]]
-    for features in (None, lambda row: row):
-        policy = Linear(3, GAUSSIAN, dimension=2, arrivals=300, simulate=0, features=features)
-        assert policy.rows(context).tolist() == [[0.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
-        policy.learn_batch([context] * 11, [0] + [1] * 10, [1.0] * 11)
-        assert policy.bad_contexts == 1
+    policy = Linear(3, GAUSSIAN, dimension=2, arrivals=300, simulate=0)
+    assert policy.rows(context).tolist() == [[0.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
+    policy.learn_batch([context] * 11, [0] + [1] * 10, [1.0] * 11)
+    assert policy.bad_contexts == 1
 
 
 def test_many_bad_contexts_are_told_to_the_operator() -> None:

@@ -15,7 +15,6 @@ import pytest
 from bandit_cases import GAUSSIAN, MAKE, PURE, step
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput
-from quietq.noise import Columns
 from quietq.online import Elimination, Episodes, Linear, LocalUCB, TreeUCB, resume, save
 from quietq.online.policy import MOST_ARRIVALS, UNITS
 from quietq.online.running_sums import PARTS, Factors, spreads
@@ -130,13 +129,6 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
             resume(tmp_path)
 
 
-def test_a_map_of_ones_own_is_asked_for_again(tmp_path: Path) -> None:
-    save(small_linear(features=lambda row: row), tmp_path)
-    with pytest.raises(InvalidInput, match="of your own"):
-        resume(tmp_path)
-    assert resume(tmp_path, features=lambda row: row).choose([[1.0, 0.0], [0.0, 1.0]]) in (0, 1)
-
-
 @pytest.mark.parametrize("name", MAKE)
 def test_certificates_say_what_is_promised_to_whom(name: str) -> None:
     certificate, linear = MAKE[name]().certificate, "linear" in name
@@ -223,25 +215,6 @@ def test_names_of_any_letters_are_counted() -> None:
     for person in (10**5000, 7.0, b"7"):
         with pytest.raises(InvalidInput, match="a name or a whole number"):
             policy.learn(None, 0, 1.0, person=person)
-
-
-def test_maps_of_ones_own_that_fail_say_nothing_of_a_context() -> None:
-    def fails(row: np.ndarray) -> np.ndarray:
-        raise ValueError(f"cannot take {row}")
-
-    maps: list[Any] = [fails, lambda row: "text 0.25", lambda row: None, lambda row: row[: 1 + int(row[0] > 0.3)]]
-    for own in maps:
-        policy, context = small_linear(features=own), [[0.25, 0.5], [0.5, 0.25]]
-        with pytest.raises(InvalidInput) as refusal:
-            policy.rows(context)
-        assert "0.25" not in str(refusal.value)
-        assert refusal.value.__cause__ is None
-        assert policy.choose(context) == 0
-        with pytest.warns(UserWarning, match="1 of 1 contexts were no finite numbers") as warned:
-            policy.learn(context, 0, 1.0)
-        assert "0.25" not in str(warned[0].message)
-    with pytest.raises(InvalidInput, match="shape"):
-        small_linear(features=lambda row: row).rows(np.ones((2, 1, 2)))
 
 
 def test_contexts_that_differ_in_their_last_bits_are_the_same() -> None:
@@ -382,8 +355,6 @@ def test_rows_are_held_to_length_one_whatever_they_are() -> None:
     assert not policy.rows([[math.nan, 1.0], [math.inf, 0.0]]).any()
     blocks = Linear(2, GAUSSIAN, dimension=4, arrivals=1000, simulate=0).rows([0.6, 0.8])
     assert blocks.tolist() == [[0.6, 0.8, 0, 0], [0, 0, 0.6, 0.8]]
-    mapped = small_linear(features=Columns(dimension=1)).rows([1.0])
-    assert mapped.tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
 def test_flips_are_exact_at_the_threshold() -> None:

@@ -117,7 +117,6 @@ CASES: dict[str, Callable[[], Any]] = {
     "pure local": lambda: LocalUCB(3, BUDGET, named=True).certificate,
     "elimination": lambda: Elimination(3, BUDGET, arrivals=1000).certificate,
     "linear": lambda: Linear(3, BUDGET, dimension=4, arrivals=1000).certificate,
-    "linear, own features": lambda: Linear(3, BUDGET, dimension=4, arrivals=1000, features=lambda row: row).certificate,
 }
 
 

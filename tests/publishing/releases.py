@@ -27,7 +27,7 @@ from quietq.mechanisms.clone import CloneSettings, Cloning
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.paper.observed import observe
 from quietq.privacy import Code
-from quietq.released.private_function import PrivateCells, PrivateTable
+from quietq.released.private_function import PrivateTable
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.publishable import Publishable
 from quietq.released.release_file import pack
@@ -35,14 +35,14 @@ from quietq.worlds import WALK
 
 BUDGET = Budget(0.9, 1e-4)
 SECRET = 0.123456789
-PUBLIC = ("edges", "action_range", "normal")
+PUBLIC = ("action_range", "normal")
 FUNCTIONS = ("table", "outputs", "plane", "knots", "pure knots", "sum")
 NETWORKS = ("mlp", "splines", "policy", "grid", "agent")
 POLICIES = ("choosing policy", "moving policy")
 CLONES = ("choosing clone", "moving clone")
 AGENTS = (*NETWORKS, *POLICIES, *CLONES)
 MODELS = ("model", "catalogue")
-KINDS = (*FUNCTIONS, *MODELS, "world", "observed", "cells", *AGENTS)
+KINDS = (*FUNCTIONS, *MODELS, "world", "observed", *AGENTS)
 TRAINING = {
     "world": "walk",
     "episode": 50,
@@ -70,12 +70,6 @@ def make(kind: str, simulate: int | None = None) -> Publishable:
         return model(kind, simulate)
     if kind == "world":
         return world(simulate)
-    if kind == "cells":
-        covered = make("table", simulate)
-        assert isinstance(covered, PrivateTable)
-        return PrivateCells(
-            np.array([-1.0, 0.0, 0.5, 3.0]), covered.values[:3].copy(), covered.box, covered.certificate
-        )
     if kind == "observed":
         return observe(WALK, SupBall(0.01), BUDGET, low=0.0, high=0.5, rewards=60, seed=1, simulate=simulate)
     if "knots" in kind:

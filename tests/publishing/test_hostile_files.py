@@ -161,7 +161,6 @@ def test_arrays_must_fit_what_is_said_of_them(tmp_path):
     for kind, changes in {
         "table": {"values": np.zeros((3, 11)), "more": np.zeros(3)},
         "knots": {"values": np.zeros(1)},
-        "cells": {"edges": np.array([-1.0, 0.5, 0.5, 3.0]), "values": np.zeros(2)},
         "observed": {"values": np.zeros((3, 2))},
         "mlp": {
             "weight.0": np.zeros((2, 4, 2)), "weight.1": np.zeros((2, 3, 5)), "bias.0": np.zeros((2, 3)),

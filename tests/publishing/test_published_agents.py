@@ -205,23 +205,6 @@ print(repr(float(agent([0.25, 0.5])[1, 0])), agent.predict([0.25])[0])
     assert int(action) in (0, 1)
 
 
-def test_an_evaluation_leaves_as_its_cells(tmp_path):
-    from quietq.feedback.trajectories import Cells
-
-    walks = [([0.1, 0.6], [0.0, 1.0])] * 3000
-    everyone = qq.Trajectories(count=3000, largest_reward=1.0, horizon=2)
-    for cells in (Cells.between([0, 0.5, 1]), Cells.states(2)):
-        evaluation = paper.Evaluation(budget=qq.Budget(1.0, 1e-6), relation=everyone, gamma=0.5, cells=cells)
-        value = evaluation.release(walks)
-        if cells.rule.__class__.__name__ != "Bins":
-            with pytest.raises(qq.InvalidInput, match=r"Cells\.between"):
-                publish(value, tmp_path / "other.qq")
-            continue
-        publish(value, tmp_path / "value.qq")
-        states = np.array([0.0, 0.3, 0.5, 0.9, 1.0])
-        assert np.array_equal(qq.load(tmp_path / "value.qq")(states), value(states))
-
-
 def test_networks_must_be_what_their_certificate_is_for(tmp_path):
     """Of a method that noises as it goes there is one run, of values at knots, as many as were noised."""
     promise = {"relation": qq.SupBall(0.01), "budget": qq.Budget(0.9, 1e-4)}

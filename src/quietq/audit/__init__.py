@@ -9,7 +9,6 @@ from quietq.audit.bounds import (
     Errors as Errors,
     epsilon_lower as epsilon_lower,
     mu_lower as mu_lower,
-    runs_needed as runs_needed,
 )
 from quietq.audit.distinguisher import (
     Expected as Expected,

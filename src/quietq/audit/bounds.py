@@ -23,12 +23,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import bdtr, betainccinv, betaincinv, ndtr, ndtri, rel_entr
+from scipy.special import betainccinv, betaincinv, ndtri
 
 from quietq.privacy import InvalidInput
-from quietq.privacy.checks import count, not_negative, numbers, positive, probability, real
+from quietq.privacy.checks import count, numbers, probability, real
 
-MOST_RUNS = 10**6  # where `runs_needed` gives up
+MOST_RUNS = 10**6
+"""The most runs of each world that an audit makes."""
 
 
 class Errors(NamedTuple):
@@ -92,49 +93,6 @@ def mu_lower(errors: Errors, confidence: float = 0.95) -> float:
     false_alarms = _upper(errors.false_alarms, errors.runs_without, significance / 2)
     misses = _upper(errors.misses, errors.runs_with, significance / 2)
     return max(0.0, -float(ndtri(false_alarms)) - float(ndtri(misses)))
-
-
-def runs_needed(true_mu: float, claimed_mu: float, confidence: float = 0.95, power: float = 0.9) -> int:
-    """The smallest number of runs a world that refutes `claimed_mu` with probability `power`, by the best test.
-
-    Exact: that test of a mechanism which is exactly true_mu-GDP errs in Bin(2n, Phi(-true_mu/2)) of 2n runs. Because
-    errors are whole numbers, a few more runs can do slightly worse.
-
-    >>> runs_needed(true_mu=1.0, claimed_mu=0.5)
-    117
-    """
-    true_mu, claimed_mu = positive("true_mu", true_mu), not_negative("claimed_mu", claimed_mu)
-    significance, power = significance_of(confidence), probability("power", power)
-    if true_mu <= claimed_mu:
-        raise InvalidInput(f"true_mu must be above claimed_mu, {claimed_mu!r}, to be told apart, not {true_mu!r}.")
-    if power <= significance:
-        raise InvalidInput(f"power must be above 1 - confidence, {significance:g}, not {power!r}.")
-    p, q = float(ndtr(-true_mu / 2)), float(ndtr(-claimed_mu / 2))
-    first = _fewest(p, q, significance, power)
-    while first <= MOST_RUNS:
-        runs = np.arange(first, first + 4096)
-        enough = np.flatnonzero(_power(2 * runs, p, q, significance) >= power)
-        if len(enough):
-            return int(runs[enough[0]])
-        first += len(runs)
-    raise InvalidInput(f"true_mu {true_mu!r} needs more than {MOST_RUNS} runs to be told from {claimed_mu!r}.")
-
-
-def _power(trials: np.ndarray, p: float, q: float, significance: float) -> np.ndarray:
-    """P(Bin(trials, p) <= k) for the largest k whose upper bound, as in the theorem, is below q; 0 if there is none."""
-    low, high = np.full(len(trials), -1), trials.copy()
-    while (high - low > 1).any():  # bisection: the bound grows with k
-        middle = (low + high) // 2
-        bound = betainccinv(np.maximum(middle, 0) + 1, trials - middle, significance)
-        refutes = np.maximum(bound, (middle + 1) / trials) < q
-        low, high = np.where(refutes, middle, low), np.where(refutes, high, middle)
-    return np.where(low >= 0, bdtr(np.maximum(low, 0), trials, p), 0.0)
-
-
-def _fewest(p: float, q: float, significance: float, power: float) -> int:
-    """A number of runs that may be enough while fewer cannot be: divergence does not grow by deciding."""
-    apart, needed = (rel_entr(a, b) + rel_entr(1 - a, 1 - b) for a, b in ((p, q), (power, significance)))
-    return max(1, math.floor(needed / (2 * apart) * (1 - 1e-9))) if apart > 0 else MOST_RUNS
 
 
 def _upper(wrong: int, runs: int, significance: float) -> float:

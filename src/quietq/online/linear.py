@@ -12,8 +12,8 @@ d sqrt(T) + d^(3/4) sqrt(T)/sqrt(mu), up to logarithms (docs/theory.md#running-s
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
@@ -22,15 +22,11 @@ from jaxtyping import Bool, Float
 
 from quietq.feedback.doubts import FOR_YOU
 from quietq.mechanisms.release import SLACK
-from quietq.noise.feature_maps import FeatureMap, is_data
 from quietq.online.policy import FARTHEST, UNITS, PrivateBandit, are_counts
 from quietq.online.running_sums import PARTS, Factors, RunningSums
 from quietq.privacy import Assumption, Budget, BudgetExhausted, Code, InvalidInput
-from quietq.privacy.checks import ask_code, count, numbers, positive
+from quietq.privacy.checks import count, numbers, positive
 from quietq.privacy.norms import AnyNorm, sensitivity
-
-Features = Callable[[np.ndarray], object]
-"""A public map of a row of a context to a row of features: one of quietq's, or one of your own."""
 
 
 def numbers_of(d: int) -> int:
@@ -115,8 +111,6 @@ class Linear(PrivateBandit):
     _: KW_ONLY
     dimension: int = 0
     """How many features a row has."""
-    features: Features | None = field(default=None, repr=False)
-    """A public map of one row at a time: one of quietq's, for coordinates from 0 to 1, or one of your own."""
     weights: float = 0.5
     """How long the weights of a linear model of answers, from -1/2 to 1/2, may be."""
     width: float = 0.1
@@ -139,16 +133,14 @@ class Linear(PrivateBandit):
     def _read(self, context: object) -> tuple[Float[np.ndarray, "arms dimension"], Bool[np.ndarray, " arms"]]:
         """The rows, and which of them were given as finite numbers."""
         given = numbers("context", context)
-        finite = np.isfinite(given)
-        fits = given.ndim == 1 or given.shape[:-1] == (self.arms,)
-        seen = self._mapped(np.where(finite, given, 0.0)) if fits else given
-        if not fits or seen.shape[-1] * (self.arms if seen.ndim == 1 else 1) != self.dimension:
+        of_all = given.ndim == 1 and len(given) * self.arms == self.dimension
+        if not of_all and given.shape != (self.arms, self.dimension):
             raise InvalidInput(
                 f"A context must have features of shape ({self.arms}, {self.dimension}), one row for each arm, or one "
-                f"row of {self.dimension}/{self.arms} for all arms, not {seen.shape}."
+                f"row of {self.dimension}/{self.arms} for all arms, not {given.shape}."
             )
-        usable = finite.all(axis=-1) & np.isfinite(seen).all(axis=-1) & np.ones(self.arms, bool)
-        rows = np.kron(np.eye(self.arms), np.nan_to_num(seen)) if seen.ndim == 1 else seen
+        usable = np.isfinite(given).all(axis=-1) & np.ones(self.arms, bool)
+        rows = np.kron(np.eye(self.arms), np.nan_to_num(given)) if of_all else given
         rows = np.where(usable[:, None], rows, 0.0)
         largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1.0)  # so that no square overflows
         rows = rows / largest / np.maximum(np.linalg.norm(rows / largest, axis=1, keepdims=True), 1 / largest)
@@ -160,19 +152,6 @@ class Linear(PrivateBandit):
             return self._read(context)
         except Exception:  # of whatever kind
             return np.zeros((self.arms, self.dimension)), np.zeros(self.arms, bool)
-
-    def _mapped(self, given: np.ndarray) -> Float[np.ndarray, "..."]:
-        """Row by row, so that no row changes what another is mapped to."""
-        maps = self.features
-        if maps is None:
-            return given
-        if isinstance(maps, FeatureMap):
-            given = np.clip(given, 0.0, 1.0)
-        asked = [ask_code("features", maps, row, where="a row of a context") for row in np.atleast_2d(given)]
-        single = [numbers("features", one).ravel() for one in asked]
-        if len({len(row) for row in single}) != 1:
-            raise InvalidInput("features must give as many numbers for each row.")
-        return single[0] if given.ndim == 1 else np.stack(single)
 
     def _choose(self, context: object) -> int:
         (rows, _), (estimate, inverse, width) = self._read_or_zero(context), self._solved
@@ -232,8 +211,7 @@ class Linear(PrivateBandit):
         return 1 / PARTS + self._sums.rounding
 
     def _conditions(self) -> tuple[Assumption, ...]:
-        known = self.features is None or (isinstance(self.features, FeatureMap) and is_data(self.features))
-        return Code.FEATURES_SHORTENED(), *(() if known else (Code.OWN_FEATURES(),)), *super()._conditions()
+        return Code.FEATURES_SHORTENED(), *super()._conditions()
 
     def _error_after(self, arrivals: int) -> float:
         """Of the value of a row, if rows look in all directions alike; `weights` is the largest value there can be."""

@@ -24,10 +24,9 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from quietq.noise.feature_maps import FeatureMap, is_data, map_of
 from quietq.online.elimination import Elimination
 from quietq.online.episodes import Episodes
-from quietq.online.linear import Features, Linear
+from quietq.online.linear import Linear
 from quietq.online.policy import MOST, PrivateBandit
 from quietq.online.ucb import LocalUCB, TreeUCB
 from quietq.privacy import Budget, Certificate, InvalidInput
@@ -80,12 +79,11 @@ def _file_at(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def resume(directory: str | Path, features: Features | None = None) -> PrivateBandit:
+def resume(directory: str | Path) -> PrivateBandit:
     """The policy comes back as `save` left it, the first time; after that, what was noised of it and nothing else.
 
     Args:
         directory: The folder that `save` was given.
-        features: The map of your own that the policy was made with, if it was.
 
     """
     path, taken = Path(directory) / NAME, Path(directory) / f".{NAME}.taken-{os.getpid()}"
@@ -94,7 +92,7 @@ def resume(directory: str | Path, features: Features | None = None) -> PrivateBa
     except OSError:
         raise InvalidInput(f"There is no state in {str(directory)!r} to go on from.") from None
     try:
-        rest, policy = (_read(taken, features) for _ in range(2))
+        rest, policy = (_read(taken) for _ in range(2))
         rest._forget()
         rest._forget_visits()
         _write(rest, Path(directory))
@@ -115,7 +113,7 @@ def _write(policy: PrivateBandit, directory: Path) -> Path:
         seen=policy._seen,
         certificate=policy.certificate.to_dict(),
     )
-    stream, text = io.BytesIO(), msgspec.json.encode(header, enc_hook=_record)
+    stream, text = io.BytesIO(), msgspec.json.encode(header)
     np.savez(stream, allow_pickle=False, header=np.frombuffer(text, np.uint8), **vars(policy.state))
     write_whole(directory / NAME, stream.getvalue(), 0o600)
     return directory / NAME
@@ -126,19 +124,12 @@ def _settings_of(kind: type[PrivateBandit]) -> list[str]:
     return [field.name for field in dataclasses.fields(kind) if field.name != "account"]
 
 
-def _record(setting: object) -> dict[str, Any] | None:
-    """A setting that is no number: a budget, or a map of features, of which one's own is not written."""
-    if isinstance(setting, Budget):
-        return {"epsilon": setting.epsilon, "delta": setting.delta}
-    return setting.to_dict() if isinstance(setting, FeatureMap) and is_data(setting) else {}
-
-
-def _read(path: Path, features: Features | None) -> PrivateBandit:
+def _read(path: Path) -> PrivateBandit:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             header = msgspec.json.decode(stored["header"].tobytes(), type=StateHeader)
             arrays = {name: stored[name] for name in stored.files if name != "header"}
-        policy = _made(header, features)
+        policy = _made(header)
         certificate = Certificate.from_dict(header.certificate)
     except InvalidInput:
         raise
@@ -159,18 +150,13 @@ def _read(path: Path, features: Features | None) -> PrivateBandit:
     return policy
 
 
-def _made(header: StateHeader, features: Features | None) -> PrivateBandit:
+def _made(header: StateHeader) -> PrivateBandit:
     """A policy of these settings, which are all there and no others."""
     kind = next(one for one in POLICIES if one.name == header.policy)
     settings = header.settings
     if set(settings) != set(_settings_of(kind)):
         raise ValueError
     settings |= {"rewards": tuple(settings["rewards"]), "budget": Budget(**settings["budget"])}
-    described = settings.get("features")
-    if described is not None:
-        if not described and features is None:
-            raise InvalidInput("features must be given again: the policy was made with a map of your own.")
-        settings["features"] = map_of(described) if described else features
     with warnings.catch_warnings():  # of which it warned when it was made
         warnings.simplefilter("ignore")
         return kind(**settings)

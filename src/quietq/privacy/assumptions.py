@@ -391,13 +391,6 @@ class Code(Enum):
         SIGNER,
         "Rows of features were shortened to a length of 1, and those that are no finite numbers count as zeros.",
     )
-    OWN_FEATURES = (
-        "own-features",
-        TRUSTED,
-        SIGNER,
-        "The map of features is not one of quietq's: it keeps nothing and is the same whatever the data is.",
-        "Who wrote the map, and who read it?",
-    )
     FLIPPED = (
         "flipped-on-device",
         TRUSTED,

@@ -16,8 +16,8 @@ from quietq.noise.grid_path import look_up
 from quietq.privacy import Certificate, Code
 from quietq.privacy.checks import count
 from quietq.privacy.kernel_norms import AdditiveNorm, ExponentialNorm, Norm, ProductNorm
-from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements, SmoothBound
-from quietq.released.publishable import IN_TRAINING, Publishable, check_outputs, require
+from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements
+from quietq.released.publishable import Publishable, check_outputs, require
 
 
 class PrivateFunction(Publishable):
@@ -114,32 +114,3 @@ class PrivateSum(PrivateTable, tag="sum"):
 
     def check(self) -> None:
         check_outputs(self.values, [self.box.dimension, self.side])
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PrivateCells(PrivateFunction, tag="cells"):
-    """One released value per cell of one coordinate; cells lie between edges that rise from one end of the box to the
-    other.
-    """
-
-    arrays: ClassVar = ("edges", "values")
-    edges: Float[np.ndarray, " edges"]
-    values: Float[np.ndarray, " cells"]
-    box: Box
-    certificate: Certificate
-
-    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        self.box.to_unit(states)  # refuses what lies outside
-        return np.asarray(self.values[np.searchsorted(self.edges[1:-1], np.asarray(states, float), side="right")])
-
-    def check(self) -> None:
-        edges, ends = self.edges, (self.box.low[0], self.box.high[0])
-        flat = self.box.dimension == edges.ndim == self.values.ndim == 1
-        require(flat and len(edges) == len(self.values) + 1, "there is one value between two edges")
-        rises = (np.diff(edges) > 0).all() and (edges[0], edges[-1]) == ends
-        require(rises, "the edges must rise from one end of the box to the other")
-
-    def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
-        """Cells may be computed from anything that was released, but not from an agent."""
-        alone = all(isinstance(norm, SmoothBound) or not isinstance(norm, IN_TRAINING) for norm in norms)
-        require(alone, "its certificate is for an agent, and cells are not one")

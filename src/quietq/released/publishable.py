@@ -18,15 +18,13 @@ from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Receipted
 from quietq.privacy.checks import checked_names
-from quietq.privacy.norms import TRAINED_METHODS, AnyNorm, SmoothBound
+from quietq.privacy.norms import AnyNorm
 from quietq.privacy.records import Record, checked_by
 
 Kind = TypeVar("Kind", bound="Publishable")
 Json = dict[str, Any]
 """A JSON object."""
 Arrays = dict[str, np.ndarray]
-IN_TRAINING = tuple(entry.norm for entry in TRAINED_METHODS.values() if entry.norm is not None)
-"""Norms in which nothing is released but what methods release that noise as they train."""
 
 
 class InvalidRelease(InvalidInput):
@@ -152,10 +150,7 @@ class Publishable(Labelled, Receipted, ABC):
         """Refuses what its certificate, which is certified, is not for."""
         sides = tuple(zip(self.box.low, self.box.high, strict=True))
         norms = tuple(query.norm for query in certificate.queries)
-        follows_data = isinstance(norms[0], SmoothBound)  # noise of people's trajectories, which have no box
-        named = certificate.domain == sides
-        other = self.own_box or (follows_data and certificate.domain is None)
-        require(named or other, "its certificate must name its box")
+        require(self.own_box or certificate.domain == sides, "its certificate must name its box")
         self.check_norms(norms, certificate)
 
     @property

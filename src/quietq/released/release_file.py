@@ -31,7 +31,7 @@ from quietq.privacy.explain import NOT_PRIVATE
 from quietq.privacy.records import Line, Record, read_record
 from quietq.released import signature
 from quietq.released.evaluated_policies import EvaluatedPolicies
-from quietq.released.private_function import PrivateCells, PrivateKnots, PrivateSum, PrivateTable
+from quietq.released.private_function import PrivateKnots, PrivateSum, PrivateTable
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.private_world import PrivateWorld
@@ -45,7 +45,6 @@ _KINDS: tuple[type[Publishable], ...] = (
     PrivateTable,
     PrivateKnots,
     PrivateSum,
-    PrivateCells,
     PrivateModel,
     PrivateNetwork,
     PrivatePolicy,

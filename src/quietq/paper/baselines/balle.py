@@ -60,8 +60,8 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from quietq.feedback.trajectories import Bins, Cells, Trajectory, Visits, checked, largest_return
-from quietq.noise import Box, SeededEntropy
+from quietq.feedback.trajectories import Cells, Trajectory, Visits, checked, largest_return
+from quietq.noise import SeededEntropy
 from quietq.noise.exact_gaussian import add_exactly, as_they_are
 from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import largest_value, round_release, rounding_step
@@ -73,7 +73,6 @@ from quietq.privacy.checks import LARGEST, SMALLEST, instance, numbers, positive
 from quietq.privacy.norms import SmoothBound
 from quietq.privacy.smooth_sensitivity import Admissible, smooth_bound
 from quietq.privacy.transcript import Law, Query, Transcript
-from quietq.released.private_function import PrivateCells
 from quietq.worlds.walk import WALK
 
 _Counts = Int[np.ndarray, " cells"]
@@ -260,14 +259,6 @@ class ReleasedValue(Receipted):
             raise InvalidInput("states must be an array of finite numbers, one row per state.")
         index = self.cells.index(points)
         return np.where(index < 0, np.nan, (self.features @ self.weights)[index])
-
-    def as_function(self) -> PrivateCells:
-        """What of it may leave: the value of each cell, which its noised weights give."""
-        if not isinstance(self.cells.rule, Bins):
-            raise InvalidInput("Only a value function on Cells.between(edges) can be published: other cells are code.")
-        edges = np.array(self.cells.rule.edges)
-        box = Box((float(edges[0]),), (float(edges[-1]),))
-        return PrivateCells(edges, self.features @ self.weights, box, self.certificate)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
