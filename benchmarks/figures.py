@@ -4,7 +4,7 @@
     python -m benchmarks.figures bandits page    # some
 
 Pictures of the paper are drawn from the tables that `make paper` writes to runs/paper/all, those of studies from
-benchmarks/results, the one of audits from the table in docs/audit.md, and the page is photographed as it is today.
+benchmarks/results, and the page is photographed as it is today.
 """
 
 import argparse
@@ -22,25 +22,10 @@ from quietq.privacy.errors import InvalidInput, QuietqError
 
 DOCS, PAPER = ROOT / "docs", ROOT / "runs" / "paper" / "all"
 STUDIES = ("bandits", "world-peers")
-PAPERS = ("figure1", "figure2", "claims", "comparison", "needed", "extensions")
+PAPERS = ("figure1", "figure2", "comparison")
 PAGE = "page"
 FRONT = "cartpole"
-NAMES = (FRONT, *STUDIES, "audit", *PAPERS, PAGE)
-
-
-def draw_audit(target: Path) -> None:
-    """From the table of docs/audit.md, so that picture and table say the same."""
-    from quietq.cli.report.pictures import Line, plot_lines
-
-    text = (DOCS / "audit.md").read_text(encoding="utf-8")
-    lines: dict[str, Line] = {}
-    for row in text.splitlines():
-        cells = [cell.strip(" *") for cell in row.strip("|").split("|")]
-        if len(cells) != 8 or cells[-1] not in ("consistent", "refuted"):
-            continue
-        epsilon, standing, _ = cells[1].split()
-        lines[cells[0]] = Line(standing, float(epsilon), float(cells[2]), cells[-1])
-    plot_lines(lines, target, confidence=1 - 0.05 / len(lines))  # all bounds hold together at 95 %
+NAMES = (FRONT, *STUDIES, *PAPERS, PAGE)
 
 
 def draw_paper(folder: Path, stems: Sequence[str], out: Path) -> dict[str, str]:
@@ -116,9 +101,6 @@ def draw(names: Sequence[str], paper: Path, out: Path) -> None:
         elif name == FRONT:
             load("world-peers").write_front_picture(out / f"{name}.png")
             told[name] = "from benchmarks/results/world-peers.json"
-        elif name == "audit":
-            draw_audit(out / "audit.png")
-            told[name] = "from the table of docs/audit.md"
         elif name == PAGE:
             from benchmarks.page_picture import photograph
 

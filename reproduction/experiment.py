@@ -2,12 +2,10 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
-
-from quietq.cli.report.page import Part
 
 Row = dict[str, Any]
 """A line of a tidy table: names, and words, numbers, truth values or None."""
@@ -107,11 +105,11 @@ class Experiment:
     tasks: Callable[[bool], list[Task]]
     """All that is to be done; if it is asked to be quick, less of everything, so that a glance takes two minutes."""
     claims: Callable[[Tables], list[Claim]]
-    drawings: Mapping[str, Callable[[Tables, Path], None]]
+    drawings: Mapping[str, Callable[[Tables, Path], None]] = field(default_factory=dict)
     derive: Callable[[Tables], dict[str, list[Row]]] = lambda tables: {}
     """Tables that are computed every time: from the others, or because they depend on more than the code."""
-    after: Callable[[Tables], list[Part]] = lambda tables: []
-    """What the report has below the pictures."""
+    after: Callable[[Tables], list[str]] = lambda tables: []
+    """What the report has below the pictures, as parts of a page."""
 
 
 def tables_of(rows: Mapping[Task, list[Row]]) -> dict[str, list[Row]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from scipy.special import ndtr
 
 import quietq
-from quietq.cli.report.page import Listing, Picture, Section, Table, write_page
+from quietq.cli.report.page import listing, paragraph, picture, table, write_page
 from quietq.privacy.budget import Budget
 from reproduction.experiment import Experiment, Tables
 from reproduction.figures.curves import chance
@@ -29,21 +29,18 @@ def write_report(experiments: Sequence[Experiment], tables: Tables, folder: Path
     words = tomllib.loads((Path(__file__).parent / "words.toml").read_text())
     guess = 100 * float(ndtr(PROMISE.mu / 2))  # how often somebody is right who tells two neighbours apart
     numbers = {"epsilon": PROMISE.epsilon, "delta": PROMISE.delta, "guess": guess, "chance": chance()}
-    sections = [Section("What this is about", [part.format_map(numbers) for part in words["about"]])]
+    sections = {"What this is about": [paragraph(part.format_map(numbers)) for part in words["about"]]}
     for one in experiments:
         said = words[one.name]
         pictures = [
-            Picture(folder / f"{stem}.png", caption, f"{said['title']}. {caption}")
-            for stem, caption in said["captions"].items()
+            picture(folder / f"{stem}.png", caption, f"{said['title']}. {caption}")
+            for stem, caption in said.get("captions", {}).items()
         ]
         rows = [(c.name, c.printed, c.measured, c.shown_by, c.verdict) for c in one.claims(tables)]
-        claims = Table(
-            ("claim", "printed in the paper", "measured", "shown by", "verdict"),
-            rows,
-            strong=frozenset({"fails", "in part"}),
-        )
-        again = Listing(f"python -m reproduction {one.name}{' --quick' if quick else ''} --out {folder}")
-        sections.append(Section(said["title"], [*said["words"], *pictures, *one.after(tables), claims, again]))
-    sections.append(Section("How this was made", [words["end"].format(version=quietq.__version__)]))
+        headings = ("claim", "printed in the paper", "measured", "shown by", "verdict")
+        claims = table(headings, rows, strong=("fails", "in part"))
+        again = listing(f"python -m reproduction {one.name}{' --quick' if quick else ''} --out {folder}")
+        sections[said["title"]] = [*map(paragraph, said["words"]), *pictures, *one.after(tables), claims, again]
+    sections["How this was made"] = [paragraph(words["end"].format(version=quietq.__version__))]
     lead = f"{words['lead']} {words['rough']}" if quick else words["lead"]
     return write_page(folder / "report.html", words["title"], lead, sections)

@@ -31,15 +31,6 @@ def test_calibrate(quietq):
     assert result["radius"] == 0.01
     assert result["sensitivity"] == pytest.approx(0.01 * 5**0.5, rel=2e-6)
     assert result["sigma"] == pytest.approx(0.0782, abs=5e-5)
-    assert {row["theorem"] for row in result["comparison"]} == {
-        "exact",
-        "renyi",
-        "paper",
-        "classical",
-        "kairouz-oh-viswanath",
-        "advanced-composition",
-    }
-    assert all(row["protects"] for row in result["comparison"])
 
 
 @pytest.mark.parametrize("level", [False, True])
@@ -69,11 +60,9 @@ def test_tables_for_people(quietq):
     calibration, caps = quietq(CALIBRATE)[1], quietq(LIMITS)[1]
     assert "0.10597" in calibration
     assert "0.055402" in calibration
-    assert "does not apply" in calibration
     assert "50 people, 1 release" in calibration
     assert "Noise 'knots' with 6 pieces is less: error 0.050871" in calibration
     assert "release(s)" not in calibration
-    assert "need an epsilon below 1 in each release" in calibration
     assert "0.9236" in caps
     assert ">0.9999" in caps
     assert "do not depend on the radius" in caps

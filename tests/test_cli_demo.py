@@ -11,21 +11,9 @@ for package in ("statsmodels", "polars", "matplotlib"):
 
 import quietq as qq  # noqa: E402
 from quietq import worlds  # noqa: E402
-from quietq.released.release_file import open_release  # noqa: E402
 
-RELEASED = {
-    "reward.qq", "reward.png", "agent.qq", "values.png",
-    "certificate.json", "report.html", "candidates.qq", "candidates.png",
-}  # fmt: skip
-KEPT = {
-    "PRIVATE-ratings.csv",
-    "PRIVATE-candidates.csv",
-    "NOT-PRIVATE-candidates.png",
-    "NOT-PRIVATE-scores.json",
-    "NOT-PRIVATE-outcome.png",
-    "NOT-PRIVATE-report.html",
-    "README.txt",
-}
+RELEASED = {"reward.qq", "reward.png", "agent.qq", "values.png", "certificate.json", "report.html"}
+KEPT = {"PRIVATE-ratings.csv", "NOT-PRIVATE-scores.json", "README.txt"}
 
 
 @pytest.mark.slow  # the README's own block runs it in every test run
@@ -43,17 +31,10 @@ def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
     assert qq.load(folder / "reward.qq").certificate == qq.load(folder / "agent.qq").certificate
     for path in folder.glob("*.png"):
         assert path.read_bytes().startswith(b"\x89PNG")
-    published, kept = ((folder / name).read_text() for name in ("report.html", "NOT-PRIVATE-report.html"))
-    for name in ("NOT-PRIVATE-outcome.png", "NOT-PRIVATE-candidates.png"):
-        true = base64.b64encode((folder / name).read_bytes()).decode()
-        assert true in kept
-        assert true not in published
-    of_candidates = open_release(folder / "candidates.qq").certificate
-    assert (of_candidates.standing, of_candidates.epsilon) == ("certified", 0.5)
-    assert base64.b64encode((folder / "candidates.png").read_bytes()).decode() in published
-    assert "epsilon = 1, delta = 2e-05" in published  # both are of the same people, and add up
-    assert kept.index("NOT PRIVATE: this page") < kept.index("What is promised")
-    assert f"{told['return']:.3g}</td>" in kept
+    published = (folder / "report.html").read_text()
+    for name in ("reward.png", "values.png"):
+        assert base64.b64encode((folder / name).read_bytes()).decode() in published
+    assert "epsilon = 0.5, delta = 1e-05" in published
     assert f"{told['return']:.3g}</td>" not in published
     assert "What the audit found" in published
     for path in folder.glob("*PRIVATE*"):
@@ -74,15 +55,15 @@ def test_nothing_of_somebody_else_is_replaced(quietq, tmp_path):
     assert len(list((tmp_path / "here").iterdir())) == 1
 
 
-def test_a_ledger_without_room_for_both_releases_is_charged_for_neither(quietq, tmp_path):
+def test_a_ledger_without_room_for_it_is_charged_for_nothing(quietq, tmp_path):
     pytest.importorskip("sqlalchemy")
     ledger = qq.Ledger.create(str(tmp_path / "ledger.db"))
-    ledger.open("voters", qq.Budget(0.6, 1e-5))
+    ledger.open("voters", qq.Budget(0.4, 1e-5))
     code, out, err = quietq("demo --out here --ledger ledger.db")
     assert (code, out) == (2, "")
-    assert "no room for both; nothing was booked" in err
+    assert "nothing was booked" in err
     assert ledger.account("voters").spending.spent_mu == 0
-    assert not (tmp_path / "here").exists()
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {"PRIVATE-ratings.csv"}
 
 
 def test_ended_half_way_it_says_what_is_kept(quietq, tmp_path, monkeypatch):
@@ -93,11 +74,9 @@ def test_ended_half_way_it_says_what_is_kept(quietq, tmp_path, monkeypatch):
     code, out, err = quietq("demo --quick --out here --json")
     assert (code, out) == (130, "")
     assert "Stopped in step 3 of 5" in err
-    assert "May be published: candidates.qq, reward.qq." in err
-    assert "for you only: PRIVATE-candidates.csv, PRIVATE-ratings.csv." in err
-    assert {path.name for path in (tmp_path / "here").iterdir()} == {
-        "candidates.qq", "reward.qq", "PRIVATE-candidates.csv", "PRIVATE-ratings.csv",
-    }  # fmt: skip
+    assert "May be published: reward.qq." in err
+    assert "for you only: PRIVATE-ratings.csv." in err
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {"reward.qq", "PRIVATE-ratings.csv"}
 
 
 @pytest.mark.parametrize("package", ["statsmodels", "polars", "matplotlib"])

@@ -99,14 +99,8 @@ def test_a_private_reward(quietq):
 def test_a_private_reward_of_unknown_making_is_compared_with_nothing(quietq):
     qq.publish(qq.privatise(lambda x: 0.5 - walk_reward(x), BUDGET, relation=FIFTY, noise="path"), "other.qq")
     code, out, err = quietq("paper reconstruct other.qq")
-    assert (code, err) == (0, "")
-    assert "private reward. Its standing: certified. There is nothing to compare with" in out
-    assert "correlation" not in out
-    found = result(quietq, "other.qq")
-    assert set(found) == FIELDS
-    assert (found["world"], found["attacks"], found["not_private"]) == (None, [], None)
-    code, _, err = quietq("paper reconstruct other.qq --points 17")
-    assert (code, "--points needs --world" in err) == (2, True)
+    assert (code, out) == (2, "")
+    assert "--world must name the world whose own reward this one was made from" in err
 
 
 def test_wrong_input_is_one_sentence(quietq, tmp_path):

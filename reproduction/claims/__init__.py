@@ -8,7 +8,6 @@ from types import ModuleType
 from typing import Any
 
 from reproduction.claims import listing, mechanisms, parameters, paths, sampler, spaces, utility
-from reproduction.claims.picture import plot_claims
 from reproduction.claims.statement import TABLE, PaperStatement
 from reproduction.experiment import Experiment, Task, task
 
@@ -46,5 +45,4 @@ CLAIMS = Experiment(
     name="claims",
     tasks=tasks,
     claims=lambda tables: [statement.claim(tables[TABLE]) for statement in STATEMENTS],
-    drawings={"claims": plot_claims},
 )

@@ -7,13 +7,15 @@ at which a guesser is right as often.
 """
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from quietq.cli.report.page import Part, Table
-from reproduction.comparison.needed import compare, curves, needed
-from reproduction.comparison.picture import plot_needed, plot_people
-from reproduction.comparison.scores import measure, measure_caps, name_of
+from quietq.cli.report.page import table
+from quietq.privacy.limits import guess_right, of_hundred
+from reproduction.comparison.needed import TARGET, compare, curves, needed
+from reproduction.comparison.scores import DELTA, EPSILON, budget, measure, measure_caps, name_of
 from reproduction.experiment import Claim, Experiment, Tables, Task, statement, task
+from reproduction.picture import plot_people
 
 MOST = 9_999
 """Ratings at the end of the axis. From 10,000 on a delta of 1e-4 is 1/people or more, and no promise worth the name."""
@@ -37,6 +39,7 @@ CLOSER, CLOSER_PURE = (10, 15, 20, 30), (30, 40, 50)
 """Where noise on the reward reaches 0.9 on the walk, so that more draws are worth their time."""
 AXIS = (*range(1, 30), *range(30, 100, 5), 100, 200, 500, 1000, 3000, MOST)
 QUICK_PEOPLE = (10, 40, 160)
+PROTECTION = f"a guesser is right in at most {of_hundred(guess_right(EPSILON, DELTA, budget().mu))} of 100 cases"
 
 
 def score(
@@ -85,21 +88,25 @@ def claims(tables: Tables) -> list[Claim]:
     return [INPUT.claim(on_walk), OUTPUT.claim(on_walk)]
 
 
-def after(tables: Tables) -> list[Part]:
+def draw(tables: Tables, path: Path) -> None:
+    plot_people(curves(tables["comparison_scores"]), tables, TARGET, PROTECTION, path)
+
+
+def after(tables: Tables) -> list[str]:
     rows = []
     for row in tables["needed"]:
         people = "not reached" if row["people"] is None else f"{'at most ' * (row['below'] is None)}{row['people']:.0f}"
         interval = " to ".join("more than tried" if row[end] is None else f"{row[end]:,.0f}" for end in ("low", "high"))
         rows.append((row["world"], row["name"], people, interval, row["fewest_gaussian"], row["fewest_any"]))
     headings = ("world", "method", "people for 0.9", "80 % interval", "fewest with Gaussian noise", "fewest with any")
-    return [Table(headings, rows)]
+    return [table(headings, rows)]
 
 
 COMPARISON = Experiment(
     name="comparison",
     tasks=tasks,
     claims=claims,
-    drawings={"comparison": plot_people, "needed": plot_needed},
+    drawings={"comparison": draw},
     derive=lambda tables: {"needed": needed(tables)},
     after=after,
 )

@@ -5,7 +5,6 @@ from typing import Any
 from reproduction.experiment import Experiment, Task, task
 from reproduction.extensions import kernels, learners, worlds
 from reproduction.extensions.learners import KEPT, SHARES, exploring, keeping
-from reproduction.extensions.picture import plot_extensions
 from reproduction.extensions.rows import ACTOR_CRITIC, EXPLORATION, REPLAY, TABLE
 from reproduction.extensions.statements import STATEMENTS
 
@@ -143,5 +142,4 @@ EXTENSIONS = Experiment(
     name="extensions",
     tasks=tasks,
     claims=lambda tables: [one.claim(tables[TABLE]) for one in STATEMENTS],
-    drawings={"extensions": lambda tables, path: plot_extensions(tables[TABLE], path)},
 )

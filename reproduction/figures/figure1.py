@@ -11,7 +11,7 @@ from quietq.paper.algorithm import Preset, Published
 from reproduction.experiment import Decision, Experiment, Row, Task, statement, task, where
 from reproduction.figures import curves
 from reproduction.figures.curves import MARGIN, Measure, late
-from reproduction.figures.picture import plot_noise_levels
+from reproduction.picture import plot_noise_levels
 
 SIGMAS = (0.2, 0.4, 0.6, 0.8, 1.0)
 """The paper's noise levels, but for 0."""

@@ -24,7 +24,7 @@ from quietq.worlds.walk import WALK, walk_reward
 from reproduction.experiment import Decision, Experiment, Row, Task, statement, task, where
 from reproduction.figures import curves
 from reproduction.figures.curves import MARGIN, Measure, late
-from reproduction.figures.picture import plot_comparison
+from reproduction.picture import plot_comparison
 
 TARGETS, DELTA = (0.9, 0.45), 1e-4
 SIGMAS = {None: 0.0, 0.9: 0.32, 0.45: 0.74}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import quietq as qq
-from quietq.feedback.voters import POSITIONS, candidate_ratings, mean_candidate_rating, ratings, read_candidates, voters
+from quietq.feedback.voters import POSITIONS, ratings, voters
 from quietq.worlds import best_return, plan, policy_return, worst_return
 
 for package in ("statsmodels", "polars", "gymnasium"):
@@ -34,15 +34,3 @@ def test_little_is_lost_and_less_with_more_budget():
         means.append(np.mean(lost))
     assert means == sorted(means, reverse=True)
     assert max(lost) < 0.01  # at epsilon = 1; seeded, so always the same
-
-
-def test_a_map_of_candidates_is_near_the_true_one():
-    rows = candidate_ratings()
-    people = read_candidates(rows)
-    assert people.not_private["people_present"] == 944
-    assert (people.not_private["used_rows"], people.not_private["clipped_ratings"]) == (rows.height, 0)
-    side = np.linspace(0, 1, 17)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    true = mean_candidate_rating(grid)
-    off = qq.privatise(people, qq.Budget(0.5, 1e-5), simulate=0)(grid) - true
-    assert np.std(off) < 0.5 * np.std(true)  # of what there is to be told, most is told

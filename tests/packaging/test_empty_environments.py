@@ -55,7 +55,7 @@ WORKS = {
     "ledger": "quietq('ledger create books --source people --epsilon 1 --delta 1e-5'); quietq('ledger show books')",
     "people": "assert json.loads(quietq(ratings() + ' --out reward.qq'))['certificate']['standing'] == 'certified'",
     "ray": "assert json.loads(quietq(ratings() + ' --out reward.qq --engine ray'))['not_private']['rows'] == 40",
-    "report": "from quietq.cli.report import plot_reward; plot_reward(release(), Path('reward.png'))",
+    "report": "from quietq.cli.report import plot_function; plot_function(release(), Path('reward.png'))",
     "serve": """
 qq.publish(release(), "reward.qq")
 command = [sys.executable, "-m", "quietq.cli", "serve", "reward.qq", "--port", "0", "--json"]

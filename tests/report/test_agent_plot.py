@@ -1,4 +1,4 @@
-"""Pictures of agents, and of what is true: they show what was released, and say when that is not private."""
+"""Pictures of agents: they show what was released, and say when that is not private."""
 
 from dataclasses import replace
 
@@ -11,8 +11,7 @@ from quietq.worlds import WALK, find_world, plan_on_grid, walk_reward
 
 pytest.importorskip("matplotlib")
 
-from quietq.cli.report import plot_reward
-from quietq.cli.report.pictures import plot_beside_truth
+from quietq.cli.report import plot_function
 
 FIFTY, BUDGET = people(50, 0, 0.5, 1), Budget(0.9, 1e-4)
 
@@ -49,47 +48,26 @@ def check_picture(path):
 
 
 def test_values(agent, tmp_path, titles):
-    plot_reward(agent, tmp_path / "values.png", title="What the agent released")
+    plot_function(agent, tmp_path / "values.png", title="What the agent released")
     check_picture(tmp_path / "values.png")
     assert titles == ["What the agent released"]
-    plot_reward(agent, tmp_path / "values.svg", actions=("left", "right"), title="Values")
+    plot_function(agent, tmp_path / "values.svg", actions=("left", "right"), title="Values")
     assert (tmp_path / "values.svg").read_text().lstrip().startswith("<?xml")
 
 
 def test_what_is_not_certified_is_marked(tmp_path, titles):
     simulated = privatise(walk_reward, BUDGET, relation=FIFTY, noise="path", simulate=1)
-    plot_reward(plan_on_grid(WALK, simulated, cells=64).as_function(), tmp_path / "values.png", title="Values")
+    plot_function(plan_on_grid(WALK, simulated, cells=64).as_function(), tmp_path / "values.png", title="Values")
     assert titles == ["NOT PRIVATE: Values"]
-
-
-def test_the_truth_is_always_marked_and_its_owners_alone(private, tmp_path, titles):
-    plot_beside_truth(tmp_path / "outcome.png", walk_reward, private, names=["state"], title="how well")
-    check_picture(tmp_path / "outcome.png")
-    assert titles == ["NOT PRIVATE: how well"]
-    assert (tmp_path / "outcome.png").stat().st_mode & 0o077 == 0
-
-
-def test_a_map_beside_the_true_one(tmp_path, titles):
-    kernel_of_two = privatise(lambda s: s[:, 0] * s[:, 1], BUDGET, relation=plane(), domain=[(0, 1), (0, 1)])
-    path = tmp_path / "map.png"
-    plot_beside_truth(path, lambda s: s[..., 0] * s[..., 1], kernel_of_two, names=["x", "y"], title="a map")
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert titles == ["NOT PRIVATE: a map"]
-
-
-def plane():
-    from quietq import Product, RkhsBall
-
-    return RkhsBall(0.01, Product((1.0, 1.0)).norm)
 
 
 def test_refusals(agent, tmp_path):
     with pytest.raises(InvalidInput, match=r"\.png or \.svg"):
-        plot_reward(agent, tmp_path / "values.pdf")
+        plot_function(agent, tmp_path / "values.pdf")
     assert not list(tmp_path.iterdir())
 
 
 def test_values_in_two_coordinates_are_maps(agent, tmp_path):
     plane_plan = plan_on_grid(find_world("navigation"), cells=3)
-    plot_reward(replace(plane_plan, certificate=agent.certificate).as_function(), tmp_path / "values.png")
+    plot_function(replace(plane_plan, certificate=agent.certificate).as_function(), tmp_path / "values.png")
     assert (tmp_path / "values.png").read_bytes().startswith(b"\x89PNG")

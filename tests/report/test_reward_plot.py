@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from quietq import (
-    Additive,
     Budget,
     Exponential,
     GaussianProcessMechanism,
@@ -20,9 +19,8 @@ from quietq import (
     Product,
     people,
 )
-from quietq.cli.report import plot_reward
+from quietq.cli.report import plot_function
 from quietq.cli.report.look import promise
-from quietq.cli.report.pictures import dependence
 from quietq.mechanisms import privatise
 from quietq.noise import Box
 from quietq.paper import BandLimited, FiniteRankMechanism
@@ -51,13 +49,10 @@ REWARDS = {
     "knots": lambda: privatise(tent, BUDGET, noise="knots", pieces=4, relation=RELATION),
     "pure": lambda: privatise(tent, BUDGET, noise="k-norm", pieces=4, relation=RELATION),
     "weights": lambda: FiniteRankMechanism(BandLimited(2.0), 0.02, BUDGET).apply(tent),
-    "sum": lambda: made(Additive((Exponential(4.0), Exponential(2.0))), [tent, tent], [(0, 1), (0, 1)]),
     "map": lambda: made(Product((1.0, 1.0)), lambda s: tent(s[:, 0]) * s[:, 1], [(0, 1), (-2, 2)]),
     "two maps": lambda: PrivateTable(
         np.linspace(0, 1, 50).reshape(5, 5, 2), 2, Box((0.0, 0.0), (1.0, 1.0)), REWARDS["table"]().certificate
     ),
-    "dependence": lambda: interaction(3),
-    "many": lambda: interaction(8),
 }
 
 
@@ -90,7 +85,7 @@ def interaction(dimension: int, low: float | None = 0.0) -> Interaction:
 def test_png(tmp_path, name):
     from matplotlib.image import imread
 
-    plot_reward(REWARDS[name](), tmp_path / "reward.png")
+    plot_function(REWARDS[name](), tmp_path / "reward.png")
     data = (tmp_path / "reward.png").read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     assert 10_000 < len(data) < 500_000
@@ -104,7 +99,7 @@ def test_png(tmp_path, name):
 
 def test_svg_says_what_was_promised(tmp_path):
     private = REWARDS["pure"]()
-    plot_reward(private, tmp_path / "reward.SVG", title="Ratings")
+    plot_function(private, tmp_path / "reward.SVG", title="Ratings")
     assert (tmp_path / "reward.SVG").read_text().lstrip().startswith("<?xml")
     line = promise(private.certificate)
     assert line.startswith(str(private.certificate).splitlines()[0])
@@ -118,7 +113,7 @@ def test_a_simulation_is_marked(tmp_path, monkeypatch):
     titles = []
     monkeypatch.setattr(Figure, "suptitle", lambda self, text, **_: titles.append(text))
     simulated = privatise(tent, BUDGET, relation=RELATION, simulate=1)
-    plot_reward(simulated, tmp_path / "reward.png", title="Ratings")
+    plot_function(simulated, tmp_path / "reward.png", title="Ratings")
     assert titles == ["NOT PRIVATE: Ratings"]
     assert "no privacy is promised" in promise(simulated.certificate)
 
@@ -139,53 +134,39 @@ def words(monkeypatch):
 
 
 def test_coordinates_have_names_and_shapes_are_said(tmp_path, words):
-    plot_reward(REWARDS["sum"](), tmp_path / "reward.png", names=["warmth", "noise"])
-    assert {"warmth", "noise", "Private reward (additive: one function of each coordinate, no interactions)"} <= {
-        *words
-    }
-    plot_reward(interaction(3), tmp_path / "reward.png", names=["warmth", "noise", "price"])
-    assert {"price", "Private reward: partial dependence on each coordinate"} <= {*words}
-    assert "mean over the other coordinates, uniform in the box" in words
-    plot_reward(interaction(2, None), tmp_path / "reward.png", names=["fare", "time"])
+    plot_function(interaction(2, None), tmp_path / "reward.png", names=["fare", "time"])
     assert {"fare", "time", "reward, in log-odds"} <= {*words}
-    plot_reward(REWARDS["two maps"](), tmp_path / "reward.png", actions=["stay", "go"])
+    plot_function(REWARDS["two maps"](), tmp_path / "reward.png", actions=["stay", "go"])
     assert {"stay", "go"} <= {*words}
 
 
 def test_a_band_is_that_of_values_and_not_of_weights(tmp_path, words):
     for name, banded in (("table", True), ("knots", True), ("weights", False)):
         words.clear()
-        plot_reward(REWARDS[name](), tmp_path / "reward.png")
+        plot_function(REWARDS[name](), tmp_path / "reward.png")
         assert any(word.startswith("± 2 σ of the noise") for word in words) == banded
-
-
-def test_partial_dependence_is_the_mean_and_the_band_shows_what_it_hides():
-    states, values = dependence(interaction(3), 0)
-    assert (states[0], states[-1], values.shape) == (0.0, 1.0, (33, 512, 1))
-    assert np.allclose(values.mean(axis=(1, 2)), 0.5, atol=2e-3)  # flat, whatever the product does
-    assert np.ptp(np.quantile(values[0], [0.1, 0.9])) > 0.4
 
 
 def test_refusals(tmp_path):
     with pytest.raises(InvalidInput, match="png or"):
-        plot_reward(REWARDS["table"](), tmp_path / "reward.gif")
-    with pytest.raises(InvalidInput, match="one for each of 3 coordinates, not 1"):
-        plot_reward(interaction(3), tmp_path / "reward.png", names=["warmth"])
-    with pytest.raises(InvalidInput, match="room for 64 coordinates, and this reward has 65"):
-        plot_reward(interaction(65), tmp_path / "reward.png")
+        plot_function(REWARDS["table"](), tmp_path / "reward.gif")
+    with pytest.raises(InvalidInput, match="one for each of 2 coordinates, not 1"):
+        plot_function(interaction(2), tmp_path / "reward.png", names=["warmth"])
+    with pytest.raises(InvalidInput, match="one or two coordinates, and this one is of 3"):
+        plot_function(interaction(3), tmp_path / "reward.png")
     plain = interaction(1)
     with pytest.raises(InvalidInput, match="this one is of items: `quietq serve` lists them"):
-        plot_reward(Catalogue(plain.box, plain.certificate), tmp_path / "reward.png")
+        plot_function(Catalogue(plain.box, plain.certificate), tmp_path / "reward.png")
     assert not list(tmp_path.iterdir())
 
 
 def test_no_matplotlib_no_plot(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"^Plots need Matplotlib: .*pip install .*\[report\]'$"):
-        plot_reward(REWARDS["table"](), tmp_path / "reward.png")
+        plot_function(REWARDS["table"](), tmp_path / "reward.png")
 
 
 def test_no_global_state(tmp_path):
     before = "matplotlib.pyplot" in sys.modules
-    plot_reward(REWARDS["table"](), tmp_path / "reward.png")
+    plot_function(REWARDS["table"](), tmp_path / "reward.png")
     assert ("matplotlib.pyplot" in sys.modules) == before

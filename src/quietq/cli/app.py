@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 import quietq as qq
+from quietq.cli.config import PAIRS
 
 app = typer.Typer(
     name="quietq",
@@ -120,7 +121,7 @@ def join_pairs(words: Sequence[str]) -> list[str]:
     """Makes one word of `--box LOW HIGH`, because typer has no pairs that may be repeated."""
     joined = list(words)
     for place in reversed(range(len(joined))):
-        if joined[place] in ("--box", "--action-box"):
+        if joined[place] in PAIRS:
             joined[place : place + 3] = [f"{joined[place]}={' '.join(joined[place + 1 : place + 3])}"]
     return joined
 
@@ -153,7 +154,8 @@ def usage_sentence(error: Exception, message: str) -> str:
         return f"{sentence.rstrip('.')}: {wanted}"
     if param is None or not sentence.startswith("Invalid value"):
         return sentence
-    value, name = _find_offender(param.opts), max(param.opts, key=len)
+    name, of_file = max(param.opts, key=len), (context.default_map or {}).get(param.name, "") if context else ""
+    value = _find_offender(param.opts) or str(of_file)
     if choices := re.search(r" is not one of (.*?)\.?$", sentence):
         known = re.findall(r"'(.*?)'", choices[1])
         return f"{name} must be one of {', '.join(known)}, not {shown(value)}.{did_you_mean(value, known)}"

@@ -8,6 +8,7 @@ import typer
 
 import quietq as qq
 from quietq.cli.app import answer, app, number, show_help, show_table
+from quietq.cli.config import Config
 from quietq.cli.options import (
     AsJson,
     AuditedWorld,
@@ -53,7 +54,7 @@ def audit_all(
     out: AuditFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """All that is released: a table and a plot."""
+    """All that is released, as a table."""
     from quietq.audit import plan_releases
     from quietq.privacy.checks import count
 
@@ -73,6 +74,7 @@ def audit_reward(
     world: AuditedWorld = None,
     move: Move = None,
     seed: Seed = 0,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """A private reward: drawn from two neighbouring rewards, and told apart by the best test."""
@@ -100,8 +102,11 @@ def audit_reward(
     tell(finding, attack_in_words(finding), as_json)
 
 
-@audit.command("ratings")
-def audit_ratings(
+@audit.command("sessions", help="A world of everybody's sessions, likewise.")
+@audit.command("comparisons", help="A model of everybody's comparisons, likewise.")
+@audit.command("ratings", help="A model of everybody's ratings: one person's are the worst that a search finds.")
+def audit_rows(
+    context: typer.Context,
     runs: Runs = 1000,
     confidence: Confidence = 0.95,
     people: People = 50,
@@ -112,69 +117,15 @@ def audit_ratings(
     tries: Tries = 40,
     view: View = "answers",
     seed: Seed = 0,
+    config: Config = None,
     as_json: AsJson = False,
-) -> None:
-    """A model of everybody's ratings: one person's are replaced by the worst that a search finds."""
-    budget = qq.Budget(epsilon, delta)
-    _audit_rows("ratings", budget, people, dimension, noise, tries, view, runs, confidence, seed, as_json)
-
-
-@audit.command("comparisons")
-def audit_comparisons(
-    runs: Runs = 1000,
-    confidence: Confidence = 0.95,
-    people: People = 50,
-    epsilon: Epsilon = 0.9,
-    delta: Delta = 1e-4,
-    noise: Noise = "auto",
-    dimension: Dimension = 2,
-    tries: Tries = 40,
-    view: View = "answers",
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """A model of everybody's comparisons: one person's are replaced by the worst that a search finds."""
-    budget = qq.Budget(epsilon, delta)
-    _audit_rows("comparisons", budget, people, dimension, noise, tries, view, runs, confidence, seed, as_json)
-
-
-@audit.command("sessions")
-def audit_sessions(
-    runs: Runs = 1000,
-    confidence: Confidence = 0.95,
-    people: People = 50,
-    epsilon: Epsilon = 0.9,
-    delta: Delta = 1e-4,
-    noise: Noise = "auto",
-    dimension: Dimension = 2,
-    tries: Tries = 40,
-    view: View = "answers",
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """A world of everybody's sessions: one person's are replaced by the worst that a search finds."""
-    budget = qq.Budget(epsilon, delta)
-    _audit_rows("sessions", budget, people, dimension, noise, tries, view, runs, confidence, seed, as_json)
-
-
-def _audit_rows(
-    kind: str,
-    budget: "qq.Budget",
-    people: int,
-    dimension: int,
-    noise: str | None,
-    tries: int,
-    view: str,
-    runs: int,
-    confidence: float,
-    seed: int,
-    as_json: bool,
 ) -> None:
     """Attacks with the noise held fixed, and by whole releases of the two farthest neighbours."""
     from quietq.audit import all_but_two, worst_rows
     from quietq.audit.everything import check_confidence
     from quietq.privacy.checks import count
 
+    kind, budget = str(context.info_name), qq.Budget(epsilon, delta)
     check_confidence(confidence)
     count("runs", runs, 40)
     count("tries", tries, 4)
@@ -214,14 +165,11 @@ def tell(finding: "Finding", sentence: str, as_json: bool, **more: object) -> No
 
 
 def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | None, as_json: bool) -> None:
-    """Runs these audits and frozen-noise checks, and writes one table and one plot of all of them."""
+    """Runs these audits and frozen-noise checks, and writes a table of each."""
     from quietq.audit import write_tables
     from quietq.audit.everything import check_confidence
-    from quietq.cli.report import require
-    from quietq.cli.report.pictures import Line, plot_lines
 
     check_confidence(confidence)
-    require()
     out = out or Path("runs/audit")
     out.mkdir(parents=True, exist_ok=True)
     together = sum(planned.run is not None for planned in audits)
@@ -234,12 +182,7 @@ def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | N
                 findings[planned.title] = planned.run(progress=progress).at(each)
             if planned.check is not None:
                 movements.append(planned.check())
-    files = [*write_tables(findings, movements, out), out / "audit.png"]
-    lines = {
-        name: Line(one.promise.standing, one.promise.epsilon, one.epsilon_lower, one.verdict)
-        for name, one in findings.items()
-    }
-    plot_lines(lines, out / "audit.png", each)
+    files = write_tables(findings, movements, out)
     if as_json:
         table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
         moved = [movement.to_dict() for movement in movements]

@@ -6,18 +6,18 @@ A private reward that is yet to be drawn is simulated until then, so that what w
 import os
 import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import gymnasium
 import numpy as np
 
 import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import INTERRUPTED, dashed
-from quietq.cli.options import given, read_assignment, refuse_others
+from quietq.cli.ledger_command import open_account
+from quietq.cli.options import read_assignment, refuse_others
 from quietq.mechanisms.candidates import MECHANISMS
 from quietq.paper.agents import Agent, InLoopMethod, RewardLearner
 from quietq.paper.agents.agent import NotPrivate
@@ -57,9 +57,12 @@ def read_hyper_parameters(method: str, words: list[str] | None) -> dict[str, obj
     return read_options(METHODS[method], {name.replace("-", "_"): text for name, text in texts.items()})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """A training as it was asked for, and as config.json keeps it; None is what was not given."""
+@dataclass(kw_only=True)
+class CheckedTraining:
+    """A training as it was asked for, of which nothing will be refused any more but an account that is exhausted.
+
+    None is what was not given.
+    """
 
     method: str
     world: str
@@ -80,31 +83,52 @@ class Settings:
     ledger: str | None = None
     source: str | None = None
     options: Mapping[str, object] = field(default_factory=dict)
-    """Hyper-parameters; in config.json all of them, so that it does not hang on defaults."""
+    """Hyper-parameters: those that were set, and all of them once it is made, so that a record does not hang on
+    defaults."""
 
     def __post_init__(self) -> None:
-        """Refuses options that contradict each other, and those that the method has no use for."""
-        typed = given(**vars(self))
+        """Refuses what contradicts itself, what the method has no use for, and whatever training would refuse."""
         refused = refused_options(self.method)
+        typed = [name for name, value in vars(self).items() if value is not None]
         refuse_others(f"{self.method!r} has", [name for name in typed if name in refused])
+        self._check_simulation()
+        if self.reward is None and "epsilon" not in refused:
+            self._check_promise(typed)
+        self.account = open_account(self.ledger, self.source, f"train/{self.method}")
+        self.place = find_place(self.world, self.box, self.env)
+        self.budget: qq.Budget | None = None
+        self.relation: Relation | None = None
+        if self.epsilon is not None and self.delta is not None:
+            self.budget, self.relation = qq.Budget(self.epsilon, self.delta), self._relate()
+        self.draws_reward = learns_from_reward(self.method) and self.reward is None
+        promised: dict[str, object] = {"relation": self.relation, "budget": self.budget} if self.budget else {}
+        if self.reward is not None:
+            promised = {"private": qq.load(self.reward)}
+        elif self.draws_reward:
+            promised = {"private": self._make_reward(simulate=0)}
+        method = build_method(self.method, self.options, **promised)
+        self.agent = Agent(self.place, method, seed=self.seed, account=self.account)
+        self.agent.check(self.steps, seeds=self.seeds, simulate=self.draws)
+        self.options = {name: getattr(method, name) for name in options_of(type(method))}
+        self.world = self.place.name if isinstance(self.place, World) else self.world
+
+    def _check_simulation(self) -> None:
         if self.simulate is not None:
             count("simulate", self.simulate)
+            if self.ledger is not None:
+                raise qq.InvalidInput("--ledger is charged for noise that protects, and --simulate draws none.")
+        # The file of a private reward was paid for, and says everything about its promise.
+        of_promise = ("people", "radius", "epsilon", "delta", "simulate", "noise", "pieces", "rewards", "ledger")
+        extra = [name for name in of_promise if getattr(self, name) is not None]
+        if self.reward is not None and extra:
+            raise qq.InvalidInput(
+                f"--reward was paid for when it was made, and brings noise and promise along: leave out "
+                f"{dashed(*extra)}."
+            )
+
+    def _check_promise(self, typed: Sequence[str]) -> None:
         if self.people is not None and self.radius is not None:
             raise qq.InvalidInput("--people and --radius both say what one person can change: give one of them.")
-        if self.simulate is not None and self.ledger is not None:
-            raise qq.InvalidInput("--ledger is charged for noise that protects, and --simulate draws none.")
-        if self.reward is not None:
-            # The file of a private reward was paid for, and says everything about its promise.
-            of_promise = ("people", "radius", "epsilon", "delta", "simulate", "noise", "pieces", "rewards", "ledger")
-            if extra := [name for name in of_promise if name in typed]:
-                raise qq.InvalidInput(
-                    f"--reward was paid for when it was made, and brings noise and promise along: leave out "
-                    f"{dashed(*extra)}."
-                )
-        elif "epsilon" not in refused:
-            self._check_promise(typed)
-
-    def _check_promise(self, typed: dict[str, object]) -> None:
         needed = ("epsilon", "delta") if self.radius is not None else ("people", "epsilon", "delta")
         if missing := [name for name in needed if name not in typed]:
             other = ", or --reward with a private reward's file" if learns_from_reward(self.method) else ""
@@ -115,36 +139,25 @@ class Settings:
         if self.radius is not None and smooth:
             raise qq.InvalidInput(f"{dashed(*smooth)} needs smooth rewards: give --people instead of --radius.")
 
-
-class CheckedTraining:
-    """A training that can be carried out: nothing of it will be refused but an account that is exhausted."""
-
-    def __init__(self, settings: Settings, account: Account | None = None) -> None:
-        self.world = find_place(settings.world, settings.box, settings.env)
-        self.account = account
-        self.budget: qq.Budget | None = None
-        self.relation: Relation | None = None
-        if settings.epsilon is not None and settings.delta is not None:
-            self.budget = qq.Budget(settings.epsilon, settings.delta)
-            self.relation = _relate(settings, self.world)
-        self.settings = settings
-        self.draws_reward = learns_from_reward(settings.method) and settings.reward is None
-        promised: dict[str, object] = {"relation": self.relation, "budget": self.budget} if self.budget else {}
-        if settings.reward is not None:
-            promised = {"private": qq.load(settings.reward)}
-        elif self.draws_reward:
-            promised = {"private": self._make_reward(simulate=0)}
-        method = build_method(settings.method, settings.options, **promised)
-        self.agent = Agent(self.world, method, seed=settings.seed, account=account)
-        self.agent.check(settings.steps, seeds=settings.seeds, simulate=self.simulate)
-        options = {name: getattr(method, name) for name in options_of(type(method))}
-        name = self.world.name if isinstance(self.world, World) else settings.world
-        self.settings = replace(settings, world=name, options=options)
+    def _relate(self) -> Relation:
+        """Says what must stay hidden; refused if that is not declared, or the method has no noise for it."""
+        if not isinstance(self.place, World) and learns_from_reward(self.method):
+            raise qq.InvalidInput(f"{self.method!r} needs --reward in {self.world!r}: a private reward's file.")
+        if self.radius is not None:
+            return qq.SupBall(self.radius)
+        if not isinstance(self.place, World):
+            raise qq.InvalidInput(f"What people want of {self.world!r} is not declared: give --radius, not --people.")
+        assert self.people is not None
+        return self.place.relation(self.people)
 
     @property
-    def simulate(self) -> int | None:
+    def draws(self) -> int | None:
         """How many draws the training itself simulates; a private reward is simulated before it."""
-        return None if self.draws_reward else self.settings.simulate
+        return None if self.draws_reward else self.simulate
+
+    def record(self) -> dict[str, object]:
+        """Returns what config.json keeps: everything needed to repeat the training."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def draw_reward(self, out: Path) -> None:
         """Gives the agent the private reward that it learns from, charged first and written to the run's folder.
@@ -153,70 +166,56 @@ class CheckedTraining:
         """
         if not self.draws_reward:
             return
-        seed, draws = self.settings.seed, self.settings.simulate
-        if draws is None:
+        if self.simulate is None:
             private = self._make_reward(account=self.account)
             qq.publish(private, out / folder.REWARD)
         else:
-            seeds = [np.random.SeedSequence((seed, draw)).generate_state(1)[0] for draw in range(draws)]
+            seeds = [np.random.SeedSequence((self.seed, draw)).generate_state(1)[0] for draw in range(self.simulate)]
             private = [self._make_reward(simulate=int(one)) for one in seeds]
         self.agent.method = replace(self.agent.method, private=private)  # pyright: ignore[reportCallIssue]
 
     def warning(self) -> str | None:
         """A sentence if a good score is out of reach of any algorithm with this promise."""
-        if self.relation is None or self.budget is None or not isinstance(self.world, World):
+        if self.relation is None or self.budget is None or not isinstance(self.place, World):
             return None
-        noise = self.settings.noise
-        pure = self.budget.is_pure or (noise in MECHANISMS and MECHANISMS[noise].pure)
+        pure = self.budget.is_pure or (self.noise in MECHANISMS and MECHANISMS[self.noise].pure)
         radius = self.relation.radius  # pyright: ignore[reportAttributeAccessIssue]
-        return out_of_reach(self.world, radius, self.budget, gaussian=not pure)
+        return out_of_reach(self.place, radius, self.budget, gaussian=not pure)
 
     def _make_reward(self, simulate: int | None = None, account: Account | None = None) -> Publishable:
-        assert isinstance(self.world, World)
+        assert isinstance(self.place, World)
         assert self.relation is not None
         assert self.budget is not None
         return privatise_world(
-            self.world,
+            self.place,
             self.relation,
             self.budget,
-            noise=self.settings.noise,
-            pieces=self.settings.pieces,
-            rewards=self.settings.rewards,
-            seed=self.settings.seed,
+            noise=self.noise,
+            pieces=self.pieces,
+            rewards=self.rewards,
+            seed=self.seed,
             simulate=simulate,
             account=account,
         )
 
 
-def _relate(settings: Settings, world: World | gymnasium.Env) -> Relation:
-    """Says what must stay hidden; refused if that is not declared, or the method has no noise for it."""
-    if not isinstance(world, World) and learns_from_reward(settings.method):
-        raise qq.InvalidInput(f"{settings.method!r} needs --reward in {settings.world!r}: a private reward's file.")
-    if settings.radius is not None:
-        return qq.SupBall(settings.radius)
-    if not isinstance(world, World):
-        raise qq.InvalidInput(f"What people want of {settings.world!r} is not declared: give --radius, not --people.")
-    assert settings.people is not None
-    return world.relation(settings.people)
-
-
-def carry_out(training: CheckedTraining, out: Path, account: "SourceAccount | None") -> NotPrivate:
+def carry_out(training: CheckedTraining, out: Path) -> NotPrivate:
     """Trains, and writes the run's folder; the scores under the true reward are not private."""
-    settings, agent = training.settings, training.agent
+    agent = training.agent
     out.mkdir(parents=True, exist_ok=True)
-    folder.write_json(out / folder.CONFIG, {"schema": 2, "version": qq.__version__, **asdict(settings)})
-    folder.write_note(out, None, True)
-    before = _charges(account)
+    folder.write_json(out / folder.CONFIG, {"schema": 2, "version": qq.__version__, **training.record()})
+    folder.write_note(out, None)
+    before = _charges(training.account)
     try:
         training.draw_reward(out)
         progress = sys.stderr.isatty()
-        agent.learn(settings.steps, seeds=settings.seeds, simulate=training.simulate, progress=progress)
+        agent.learn(training.steps, seeds=training.seeds, simulate=training.draws, progress=progress)
         return _write(agent, out)
     except qq.BudgetExhausted:  # nothing was booked, and nothing is left behind
         shutil.rmtree(out)
         raise
     except KeyboardInterrupt:
-        spent = agent.spent if account is None else _charges(account) > before
+        spent = agent.spent if training.account is None else _charges(training.account) > before
         print(f"\nquietq: stopped: {_what_is_left(training, out, spent)}.", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None  # it has said what there is to say
 
@@ -228,11 +227,9 @@ def _write(agent: Agent, out: Path) -> NotPrivate:
     else:
         agent.save(out / folder.AGENT)  # marked as NOT PRIVATE
     folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
-    if agent.method.uses_true_reward:
-        folder.write_returns(out, agent.not_private["episode_returns"])
     evaluation = agent.evaluate()
     folder.write_json(out / folder.SCORES, {"score": evaluation.scores, "return": evaluation.returns})
-    folder.write_note(out, agent.certificate.standing, agent.method.uses_true_reward)
+    folder.write_note(out, agent.certificate.standing)
     return evaluation
 
 

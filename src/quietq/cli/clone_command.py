@@ -1,12 +1,12 @@
 """`quietq clone`: a private policy that imitates the people of logged sessions who did best."""
 
-from functools import partial
 from typing import Annotated
 
 import typer
 
 import quietq as qq
 from quietq.cli.app import answer, app
+from quietq.cli.config import Config, repeat, spends_again
 from quietq.cli.ledger_command import open_account
 from quietq.cli.options import (
     ActionBox,
@@ -41,6 +41,7 @@ from quietq.progress import progress_line
 
 @app.command(rich_help_panel="Make people's data private")
 def clone(
+    context: typer.Context,
     files: SessionFiles = None,
     people: NeededPeople = None,
     person: Person = None,
@@ -71,39 +72,19 @@ def clone(
     out: Out = None,
     ledger: LedgerUrl = None,
     source: LedgerSource = None,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a policy that imitates the people who did best private, once: to act with, or to publish."""
-    read = partial(
-        read_sessions,
-        files,
-        people=people,
-        person=person,
-        episode=episode,
-        step=step,
-        every=every,
-        state=state,
-        next_state=[],
-        box=box,
-        action=action,
-        actions=actions,
-        action_box=action_box,
-        reward=reward,
-        low=low,
-        high=high,
-        end=end,
-        cut=cut,
-        engine=engine,
-    )
     if check:
-        return tell_counts(read().not_private, as_json)
+        return tell_counts(read_sessions(context.params).not_private, as_json)
     if epsilon is None or delta is None or out is None:
         raise missing("A private policy needs", epsilon=epsilon, delta=delta, out=out)
     budget = qq.Budget(epsilon, delta)
     account = open_account(ledger, source, "clone")
     check_outputs(files or [], out=out)
     with progress_line("Reading sessions") as say:
-        sessions = read(progress=lambda rows: say(f"Reading sessions: {rows:,} rows"))
+        sessions = read_sessions(context.params, progress=lambda rows: say(f"Reading sessions: {rows:,} rows"))
         say("Imitating people")
         private = qq.clone(sessions, budget, returns=returns, best=best, account=account)
         name = publish(private, out)
@@ -112,7 +93,8 @@ def clone(
         "certificate": private.certificate.to_dict(),
         "out": str(out),
         "hash": name,
+        "again": repeat(context),
         "not_private": sessions.not_private,
     }
-    lines = [*private.in_words(), "", private.certificate, f"\nMay be published: {out}"]
+    lines = [*private.in_words(), "", private.certificate, f"\nMay be published: {out}", spends_again(context)]
     answer(as_json, record, *lines, counts_in_words(sessions.not_private))

@@ -2,9 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 
 import quietq as qq
@@ -14,25 +12,7 @@ REWARD = "reward.qq"
 CERTIFICATE = "certificate.json"
 SCORES = "NOT-PRIVATE-scores.json"
 README = "README.txt"
-METRICS = "NOT-PRIVATE-metrics.csv"
 CONFIG = "config.json"
-
-
-class DemoFile(StrEnum):
-    """The files that `quietq demo` writes besides those that a training writes too."""
-
-    RATINGS = "PRIVATE-ratings.csv"
-    RATED_CANDIDATES = "PRIVATE-candidates.csv"
-    REWARD_PLOT = "reward.png"
-    VALUES_PLOT = "values.png"
-    CANDIDATES = "candidates.qq"
-    CANDIDATES_MAP = "candidates.png"
-    REPORT = "report.html"
-    OUTCOME_PLOT = "NOT-PRIVATE-outcome.png"
-    TRUE_MAP = "NOT-PRIVATE-candidates.png"
-    OUTCOME_REPORT = "NOT-PRIVATE-report.html"
-
-
 RELEASED = {
     AGENT: "the agent: released values, certificate and settings; Agent.load, quietq.load and quietq serve read it",
     CERTIFICATE: "what is promised, to whom and under which assumptions",
@@ -57,25 +37,19 @@ def choose(out: Path | None, name: str) -> Path:
     return out
 
 
-def write(path: Path, data: str | bytes, owner_only: bool | None = None) -> None:
-    """Writes a file, whole or not at all; by its name, what is not private is readable by its owner only."""
+def write(path: Path, data: str | bytes) -> None:
+    """Writes a file, whole or not at all; what is private, by its name, is readable by its owner only."""
     from quietq.released.release_file import write_whole
 
-    if owner_only is None:
-        owner_only = path.name.startswith(("NOT-PRIVATE", "PRIVATE"))
-    write_whole(path, data.encode() if isinstance(data, str) else data, 0o600 if owner_only else 0o666)
+    mode = 0o600 if path.name.startswith(("NOT-PRIVATE", "PRIVATE")) else 0o666
+    write_whole(path, data.encode() if isinstance(data, str) else data, mode)
 
 
 def write_json(path: Path, record: object) -> None:
     write(path, json.dumps(record, indent=2, allow_nan=False) + "\n")
 
 
-def write_returns(out: Path, returns: Sequence[Sequence[float]]) -> None:
-    rows = [f"{run},{i},{value!r}" for run, values in enumerate(returns) for i, value in enumerate(values)]
-    write(out / METRICS, "\n".join(["run,episode,return", *rows]) + "\n")
-
-
-def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
+def write_note(out: Path, standing: str | None) -> None:
     """README.txt: which files are private, and which may leave. `standing` is None while training goes on."""
     first_lines = {
         None: "Training has not ended: nothing here may leave but reward.qq, if it is there, a release of its own.",
@@ -83,8 +57,8 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
         "claimed": "Not private: the certificate repeats a claim whose proof does not hold. Publish nothing of it:",
         "none": "Not private: no promise is made (see certificate.json). Publish nothing of it:",
     }
-    released = [f"  {name}: {text}" for name, text in RELEASED.items() if (out / name).exists()]
-    lines = [
+    released = [f"  {name}: {what}" for name, what in RELEASED.items() if (out / name).exists()]
+    text = [
         first_lines[standing],
         *released,
         "",
@@ -94,6 +68,4 @@ def write_note(out: Path, standing: str | None, sees_truth: bool) -> None:
         "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
         f"  {SCORES}: how well the released policies do",
     ]
-    if sees_truth:
-        lines.append(f"  {METRICS}: returns of the episodes of training")
-    write(out / README, "\n".join(lines) + "\n")
+    write(out / README, "\n".join(text) + "\n")

@@ -5,7 +5,7 @@ holds them against the tables themselves: `quietq.mechanisms.candidates.MECHANIS
 `quietq.feedback.FEEDBACK`.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -129,7 +129,7 @@ Move = Annotated[
     Literal["shift", "flip", "bumps", "zigzag"] | None,
     typer.Option(help="How r' differs from r; default the worst known."),
 ]
-AuditFolder = Annotated[Path | None, typer.Option(help="Folder for the table and the plot; default runs/audit.")]
+AuditFolder = Annotated[Path | None, typer.Option(help="Folder for the tables; default runs/audit.")]
 
 # Methods of the paper
 
@@ -169,12 +169,12 @@ def refuse_others(what: str, options: Collection[str], instead: str = "") -> Non
         raise qq.InvalidInput(f"{what} no {dashed(*options)}: leave {it} out{instead}.")
 
 
-def read_pairs(words: list[str] | None, name: str = "box") -> list[tuple[float, float]] | None:
+def read_pairs(words: Sequence[str] | None, name: str = "box") -> list[tuple[float, float]] | None:
     """Reads what `--box` has for each coordinate.
 
     It is done first of all: a pair of which one number is left out takes the next option for the other.
     """
-    if words is None:
+    if not words:
         return None
     pairs = []
     for text in words:
@@ -187,9 +187,9 @@ def read_pairs(words: list[str] | None, name: str = "box") -> list[tuple[float, 
     return pairs
 
 
-def one_or_list(words: list[str]) -> str | list[str]:
+def one_or_list(words: Sequence[str]) -> str | list[str]:
     """A word that was given once stands alone: the file of a public list, or the one column."""
-    return words[0] if len(words) == 1 else words
+    return words[0] if len(words) == 1 else list(words)
 
 
 def read_assignment(word: str, option: str, example: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import answer, app, show_help, show_table, warn
 from quietq.cli.audit_command import attack_in_words, carry_out as carry_out_audits, tell
-from quietq.cli.ledger_command import open_account
+from quietq.cli.config import Config
 from quietq.cli.options import (
     WORLDS,
     AsJson,
@@ -58,18 +58,13 @@ def methods(
     """List the methods: what they promise, where their noise enters, and the hyper-parameters of one."""
     if method is not None:
         return _show_method(method, as_json)
-    records = [{"name": name, **_describe(name)} for name in METHOD_TABLE]
+    records = [{"name": name, **one._asdict()} for name, one in METHOD_TABLE.items()]
     if as_json:
         return answer(True, {"methods": records})
     headings = ("name", "standing", "where the noise enters")
     show_table("Methods", headings, [(one["name"], one["standing"], one["noise"]) for one in records], headings)
     print("certified: a theorem covers what is released. claimed: the paper's theorem, which does not hold.")
     print("\n".join(f"{one['name']}: {one['summary']}" for one in records))
-
-
-def _describe(name: str) -> dict[str, str]:
-    one = METHOD_TABLE[name]
-    return {"standing": one.standing, "noise": one.noise, "summary": one.summary}
 
 
 def _show_method(method: str, as_json: bool) -> None:
@@ -91,7 +86,7 @@ def _show_method(method: str, as_json: bool) -> None:
             }
             for name, field in options_of(kind).items()
         ]
-    record = {"name": method, **_describe(method), "hyper_parameters": found}
+    record = {"name": method, **METHOD_TABLE[method]._asdict(), "hyper_parameters": found}
     answer(
         as_json,
         record,
@@ -147,6 +142,7 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run; default runs/<world>-<method>-<date-time>.")
     ] = None,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Train an agent; what it answers may be published if its certificate says so.
@@ -158,9 +154,9 @@ def train(
     from quietq.privacy.checks import one_of
 
     one_of("METHOD", method, [name for name, one in METHOD_TABLE.items() if one.in_worlds])
-    from quietq.cli.checked_training import CheckedTraining, Settings, carry_out, read_hyper_parameters
+    from quietq.cli.checked_training import CheckedTraining, carry_out, read_hyper_parameters
 
-    settings = Settings(
+    training = CheckedTraining(
         method=method,
         world=world,
         box=tuple(read_pairs(box) or ()),
@@ -179,14 +175,12 @@ def train(
         ledger=ledger,
         source=source,
         options=read_hyper_parameters(method, hyper_parameters),
-        **({} if seed is None else {"seed": seed}),
+        **given(seed=seed),  # pyright: ignore[reportArgumentType]
     )
-    account = open_account(settings.ledger, settings.source, f"train/{method}")
-    training = CheckedTraining(settings, account)
-    out = folder.choose(out, f"{training.settings.world}-{method}")
+    out = folder.choose(out, f"{training.world}-{method}")
     if sentence := training.warning():
         warn(sentence)
-    evaluation = carry_out(training, out, account)
+    evaluation = carry_out(training, out)
     certificate = training.agent.certificate
     record = {
         "certificate": certificate.to_dict(),
@@ -200,7 +194,7 @@ def train(
     score = "" if evaluation.scores is None else f"score {_spread(evaluation.scores)}, "
     lines.append(f"NOT PRIVATE, for you only: {score}return {_spread(evaluation.returns)}")
     if score:
-        worst = "the worst policy" if training.settings.world == "walk" else "random actions"
+        worst = "the worst policy" if training.world == "walk" else "random actions"
         lines.append(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
     answer(as_json, record, *lines)
 
@@ -226,7 +220,7 @@ def audit(
         str,
         typer.Argument(
             metavar="METHOD",
-            help="One that `quietq paper methods` lists, or all: a table and a plot.",
+            help="One that `quietq paper methods` lists, or all, as a table.",
             autocompletion=complete(("all", *METHOD_TABLE)),
         ),
     ],
@@ -253,6 +247,7 @@ def audit(
     hyper_parameters: HyperParameters = None,
     seed: Annotated[int | None, typer.Option(help="Of all randomness: audits are simulations; default 0.")] = None,
     out: AuditFolder = None,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure what a method gives away: it is trained under two neighbouring rewards, which the audit tells apart."""
@@ -291,7 +286,7 @@ def audit(
 
 def _check_options(method: str, options: dict[str, object]) -> None:
     """Refuses options that an audit of this method has no use for."""
-    from quietq.cli.checked_training import learns_from_reward, refused_options
+    from quietq.cli.checked_training import refused_options
 
     if method == "all":
         refused = set(options) - {"people", "epsilon", "delta", "out"}
@@ -300,10 +295,6 @@ def _check_options(method: str, options: dict[str, object]) -> None:
     else:
         refused = {"out"} | refused_options(method)
     refuse_others(f"An audit of {method!r} has", [name for name in options if name in refused])
-    if options.get("view") == "reward" and not learns_from_reward(method):
-        raise qq.InvalidInput(
-            f"--view reward is for methods that learn from a private reward, which {method!r} is not."
-        )
     if "people" in options and "radius" in options:
         raise qq.InvalidInput("Give --people or --radius, not both.")
 
@@ -315,7 +306,7 @@ def reconstruct(
     ],
     world: Annotated[
         str | None,
-        typer.Option(help="Whose reward to compare with; default: the agent's own world, and none for a reward."),
+        typer.Option(help="Whose reward to compare with; default: the agent's own world. Required for a reward."),
     ] = None,
     points: Annotated[
         int | None, typer.Option(help="Points of the grid a coordinate; default 65, or 13 in two.")
@@ -331,7 +322,10 @@ def reconstruct(
         raise qq.InvalidInput(f"There is no {what} {str(release)!r} to attack.")
     opened = open_release(file)
     if opened.what == "function" and world is None:
-        return _show_alone(opened.certificate.standing, points, as_json)
+        raise qq.InvalidInput(
+            "--world must name the world whose own reward this one was made from: its file does not say, and there is "
+            "nothing else to compare with."
+        )
     from quietq.paper.attacks.reconstruct import attack_agent, attack_reward
 
     attack = attack_agent(file, world, points) if opened.what == "agent" else attack_reward(file, str(world), points)
@@ -361,16 +355,3 @@ def reconstruct(
         print(f"Planning on it scores {score:.3f}, where random actions have 0 and the best policy 1.")
     print(record["caveat"])
     print("A private release is meant to tell what people want together; what it hides is any one of them.")
-
-
-def _show_alone(standing: str, points: int | None, as_json: bool) -> None:
-    """Says that nothing can be attacked of a private reward of which nobody said what it was made from."""
-    if points is not None:
-        raise qq.InvalidInput("--points needs --world, the world whose own reward this one was made from.")
-    caveat = (
-        "There is nothing to compare with: the file does not say which reward it was made from. If it was a world's "
-        "own, name that world with --world."
-    )
-    record = {"release": "private reward", "world": None, "standing": standing, "points": None, "draws": 1}
-    record |= {"attacks": [], "caveat": caveat, "not_private": None}
-    answer(as_json, record, f"The release: private reward. Its standing: {standing}. {caveat}")

@@ -3,7 +3,6 @@
 See docs/theory.md#gaussian-curve.
 """
 
-import dataclasses
 import math
 import warnings
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 
 import quietq as qq
 from quietq.cli.app import answer, app, number, show_table
+from quietq.cli.config import Config
 from quietq.cli.options import REWARD_FEEDBACK, AsJson, Delta, Epsilon, Level, People, complete
 
 PANEL = "Before you spend anything"
@@ -36,6 +36,7 @@ def plan(
     useful: Annotated[float, typer.Option(help="Correlation from which on a reward is useful.")] = 0.9,
     draws: Annotated[int, typer.Option(help="Simulations of each; more of them make better numbers.")] = 5,
     seed: Annotated[int, typer.Option(help="Makes the simulations repeatable.")] = 0,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell what to expect of a private reward before anything is spent, and how many people it takes."""
@@ -104,9 +105,10 @@ def calibrate(
     ],
     rounds: Annotated[int, typer.Option(help="Releases that share the budget.")] = 1,
     level: Level = False,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell how much noise a reward needs as a path: mu, sensitivity, sigma, and what other theorems would charge.
+    """Tell how much noise a reward needs as a path: mu, sensitivity and sigma.
 
     It is what `quietq reward --noise path` and `privatise` draw: with the least noise about its mean or, with --level,
     with the least noise. What they take by default where it is less is told too.
@@ -114,13 +116,11 @@ def calibrate(
     from quietq.feedback.own_function import OwnFunction
     from quietq.mechanisms.candidates import choose
     from quietq.mechanisms.path import Path
-    from quietq.paper.theorem import compare
     from quietq.privacy import PrivacyWarning, weak_promise
-    from quietq.privacy.checks import plural
+    from quietq.privacy.checks import count, plural
 
     budget = qq.Budget(epsilon, delta)
     relation = qq.people(people, low=low, high=high, slope=slope)
-    charges = compare(budget, rounds)
     declared = OwnFunction(None, relation, slope=slope, largest=max(abs(low), abs(high)))
     mechanism = choose("path", declared, budget, level=level, fewest=True)
     assert isinstance(mechanism, Path)
@@ -128,7 +128,7 @@ def calibrate(
     if weak := weak_promise(budget, people):
         warnings.warn(weak, PrivacyWarning, stacklevel=1)
     sensitivity = mechanism.sensitivity
-    share = math.sqrt(rounds)
+    share = math.sqrt(count("rounds", rounds, most=10**6))
     auto = None
     if rounds == 1:  # what a release takes where no noise was asked for
         taken = choose("auto", declared, budget, level=level, fewest=True)
@@ -150,7 +150,6 @@ def calibrate(
         "rounds": rounds,
         "level": level,
         "auto": auto,
-        "comparison": [{**dataclasses.asdict(charge), "protects": charge.protects} for charge in charges],
         "warnings": [weak] if weak else [],
     }
     if as_json:
@@ -163,21 +162,6 @@ def calibrate(
         error = f"error {auto['error']:.5g}, lines between knots included"
         print(f"Noise {auto['noise']!r} with {auto['pieces']} pieces is less: {error}.")
         print("'auto' takes it.")
-    rows = [
-        (
-            charge.theorem,
-            "does not apply" if charge.epsilon is None else f"epsilon {charge.epsilon:.4g}",
-            number(None if charge.noise_multiplier is None else charge.noise_multiplier * sensitivity),
-            number(charge.ratio),
-        )
-        for charge in charges
-    ]
-    headings = ("theorem", "charges for this noise", "noise it asks for", "ratio")
-    show_table("The same promise by other theorems", headings, rows, ("theorem",))
-    if any(charge.epsilon is None or charge.ratio is None for charge in charges):
-        print("Does not apply: the classical theorem and those built on it need an epsilon below 1 in each release.")
-    if any(charge.protects is False for charge in charges):
-        print("A ratio below 1 means that the theorem's noise does not protect at this budget.")
 
 
 @app.command(rich_help_panel=PANEL)
@@ -196,12 +180,10 @@ def limits(
 
     budget = qq.Budget(epsilon, delta)
     steps = steps_between(distance, radius)
-    width = distance if width is None else width
-    needed = {"distance": distance, "width": width}
+    needed = {"distance": distance, "width": distance if width is None else width}
     gdp = None if budget.is_pure else cap_gdp(budget.mu, steps)
     people_gdp = None if budget.is_pure else people_needed(score, budget, **needed, gaussian=True)
-    any_dp = cap_any_dp(budget, steps)
-    people_any_dp = people_needed(score, budget, **needed, gaussian=False)
+    any_dp, people_any_dp = cap_any_dp(budget, steps), people_needed(score, budget, **needed, gaussian=False)
     if as_json:
         record = {"epsilon": budget.epsilon, "delta": budget.delta, "radius": radius, **needed, "steps": steps}
         record |= {"cap_gdp": gdp, "cap_any_dp": any_dp, "score": score}
@@ -213,7 +195,7 @@ def limits(
     title = f"Best possible at ({epsilon:g}, {delta:g})-DP, radius {radius:g}, distance {distance:g}"
     headings = ("algorithms", "score under both rewards, at most", f"people for a score of {score:g}, at least")
     show_table(title, headings, rows, ("algorithms",))
-    print(f"The people follow from score, distance and width ({width:g}), and do not depend on the radius.")
+    print(f"The people follow from score, distance and width ({needed['width']:g}), and do not depend on the radius.")
     if not budget.is_pure:
         right = [of_hundred(guess_right(epsilon, delta, mu)) for mu in (budget.mu, None)]
         print(

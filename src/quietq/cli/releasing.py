@@ -1,9 +1,9 @@
 """What the commands share that read people's files and release something of them, once."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import quietq as qq
 from quietq.cli.app import answer, warn
@@ -14,49 +14,46 @@ if TYPE_CHECKING:
 
 
 def read_sessions(
-    files: Sequence[Path] | None,
+    options: Mapping[str, Any],
     *,
-    people: int | None,
-    state: list[str] | None,
-    box: list[str] | None,
-    action: list[str] | None,
-    actions: list[str] | None,
-    action_box: list[str] | None = None,
-    low: float | None,
-    high: float | None,
-    step: str | None,
-    every: float | None,
-    reward: str | None,
-    engine: Literal["local", "ray"] | None,
+    next_state: Sequence[str] | None = (),
     progress: Callable[[int], None] | None = None,
-    **columns: object,
 ) -> "qq.Sessions":
-    """Reads people's sessions; of the other `columns`, whatever is None is left to its default."""
+    """Reads people's sessions by the options of a command, which its context has by name (`context.params`).
+
+    Args:
+        options: What was typed, or stood in a --config file; None is what was not.
+        next_state: Columns of the next state; None finds it in the next row, and none at all leaves it out.
+        progress: Hears how many rows were read.
+
+    """
     from quietq.feedback.engines import engine_called
 
-    pairs = read_pairs(box)
-    acting = read_pairs(action_box, "action_box")
-    if acting is not None and actions is not None:
+    people, low, high, step = (options[name] for name in ("people", "low", "high", "step"))
+    pairs, acting = read_pairs(options["box"]), read_pairs(options.get("action_box"), "action_box")
+    if acting and options["actions"]:
         raise qq.InvalidInput("There must be --actions, a public list, or else an --action-box, not both.")
-    declared = acting if actions is None else one_or_list(actions)
+    declared = one_or_list(options["actions"]) if options["actions"] else acting
     if people is None or pairs is None or declared is None or low is None or high is None:
-        raise missing("Sessions need", people=people, box=box, actions=declared, low=low, high=high)
-    if every is not None and step is None:
+        raise missing("Sessions need", people=people, box=pairs, actions=declared, low=low, high=high)
+    if options["every"] is not None and step is None:
         raise missing("--every needs", step=step)
-    if not files:
+    if not options["files"]:
         raise qq.InvalidInput("There must be a file to read: CSV or Parquet, one row per step.")
+    columns = {name: options.get(name) for name in ("person", "episode", "end", "cut", "propensity")}
     return qq.Sessions.read(
-        files,
+        options["files"],
         people=people,
-        state=state or "state",
+        state=options["state"] or "state",
+        next_state=next_state,
         box=pairs,
-        action=one_or_list(action or ["action"]),
+        action=one_or_list(options["action"] or ["action"]),
         actions=declared,
         low=low,
         high=high,
-        step=step if step is None or every is None else (step, every),
-        reward=reward or "reward",
-        engine=engine_called(engine or "local", progress),
+        step=step if options["every"] is None else (step, options["every"]),
+        reward=options["reward"] or "reward",
+        engine=engine_called(options["engine"] or "local", progress),
         **given(**columns),  # pyright: ignore[reportArgumentType]
     )
 

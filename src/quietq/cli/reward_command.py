@@ -8,6 +8,7 @@ import typer
 
 import quietq as qq
 from quietq.cli.app import answer, app
+from quietq.cli.config import Config
 from quietq.cli.ledger_command import open_account
 from quietq.cli.options import (
     Actions,
@@ -44,7 +45,10 @@ def reward(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="FILES", help="CSV or Parquet, one row per rating or comparison.")
     ] = None,
-    kind: Annotated[Literal["ratings", "comparisons"], typer.Option(help="What the rows are.")] = "ratings",
+    kind: Annotated[
+        Literal["ratings", "comparisons"],
+        typer.Option(metavar="KIND", help="What the rows are: ratings or comparisons."),
+    ] = "ratings",
     epsilon: NeededEpsilon = None,
     delta: NeededDelta = None,
     noise: Noise = "auto",
@@ -56,8 +60,9 @@ def reward(
     features: Annotated[
         Literal["additive", "columns"] | None,
         typer.Option(
+            metavar="MODEL",
             help="additive: one function of each coordinate, summed, which cannot hold interactions. columns: linear "
-            "in the coordinates, for embeddings. Default: a model with interactions."
+            "in the coordinates, for embeddings. Default: a model with interactions.",
         ),
     ] = None,
     items: Annotated[
@@ -116,7 +121,7 @@ def reward(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=COLUMN,COLUMN",
+            metavar="NAME=COLUMN,...",
             help="Of several states to choose from, one and its columns; give it once per option.",
             rich_help_panel=OF_COMPARISONS,
         ),
@@ -146,10 +151,11 @@ def reward(
     plot: Plot = None,
     ledger: LedgerUrl = None,
     source: LedgerSource = None,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Make people's mean reward private, once: ratings or comparisons in, a file that may be published out."""
-    from quietq.cli.report import plot_reward
+    from quietq.cli.report.pictures import MOST_COORDINATES, plot_function
     from quietq.feedback import FEEDBACK
     from quietq.feedback.engines import engine_called
     from quietq.feedback.spaces import named
@@ -200,8 +206,11 @@ def reward(
         return tell_counts(read(engine=engine or "local").not_private, as_json)
     if epsilon is None or delta is None or out is None:
         raise missing("A private reward needs", epsilon=epsilon, delta=delta, out=out)
-    if items is not None and plot is not None:
-        raise qq.InvalidInput("--plot is for functions of numbers; `quietq serve` lists items: leave it out.")
+    columns = _spell_out(state or left, files)
+    if plot is not None and (items is not None or len(columns or ()) > MOST_COORDINATES):
+        raise qq.InvalidInput(
+            "--plot is for functions of one or two numbers; `quietq serve` lists items: leave it out."
+        )
     budget = qq.Budget(epsilon, delta)
     account = open_account(ledger, source, "reward")
     check_outputs(files, out=out, plot=plot)
@@ -210,7 +219,7 @@ def reward(
         say("Making the reward private")
         private = qq.privatise(group, budget, noise=noise or "auto", level=level, account=account)
     name = publish(private, out)
-    plot = draw(plot, partial(plot_reward, private, names=_spell_out(state or left, files), actions=listed))
+    plot = draw(plot, partial(plot_function, private, names=columns, actions=listed))
     record = {
         "certificate": private.certificate.to_dict(),
         "out": str(out),

@@ -9,6 +9,7 @@ import typer
 
 import quietq as qq
 from quietq.cli.app import answer, app, number, show_table
+from quietq.cli.config import Config, repeat, spends_again
 from quietq.cli.ledger_command import open_account
 from quietq.cli.options import (
     ActionBox,
@@ -55,6 +56,7 @@ COLUMN = "COLUMN"
 
 @app.command(rich_help_panel="Make people's data private")
 def world(
+    context: typer.Context,
     files: SessionFiles = None,
     people: NeededPeople = None,
     person: Person = None,
@@ -111,6 +113,7 @@ def world(
     plot: Plot = None,
     ledger: LedgerUrl = None,
     source: LedgerSource = None,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a world of people's logged sessions private, once: to train in with any RL library."""
@@ -129,29 +132,8 @@ def world(
         real("wanted", wanted)
     go = checked_go(GO if go is None else go)
     model = qq.WorldModel() if degree is None else qq.WorldModel(degree=degree)
-    read = partial(
-        read_sessions,
-        files,
-        people=people,
-        person=person,
-        episode=episode,
-        step=step,
-        every=every,
-        state=state,
-        next_state=next_state,
-        box=box,
-        action=action,
-        actions=actions,
-        action_box=action_box,
-        reward=reward,
-        low=low,
-        high=high,
-        end=end,
-        cut=cut,
-        engine=engine,
-    )
     if check:
-        sessions = read()
+        sessions = read_sessions(context.params, next_state=next_state)
         model.feature_map(sessions.spaces)  # refused now rather than later
         return tell_counts(sessions.not_private, as_json)
     if epsilon is None or delta is None or out is None:
@@ -164,7 +146,9 @@ def world(
     check_outputs(files or [], out=out, plot=plot, policy=policy)
     checked = None
     with progress_line("Reading sessions") as say:
-        sessions = read(progress=lambda rows: say(f"Reading sessions: {rows:,} rows"))
+        sessions = read_sessions(
+            context.params, next_state=next_state, progress=lambda rows: say(f"Reading sessions: {rows:,} rows")
+        )
         say("Making the world private")
         private = qq.privatise(sessions, for_world, world=model, account=account)
         name = publish(private, out)
@@ -183,6 +167,7 @@ def world(
         "hash": name,
         "plot": None if plot is None else str(plot),
         "policy": None if policy is None else str(policy),
+        "again": repeat(context),
         "not_private": sessions.not_private,
     }
     lines: list[object] = [] if checked is None else [_verdict(checked)]
@@ -190,7 +175,7 @@ def world(
     if checked is not None:
         lines.append(f"World and check together are ({budget.epsilon:g}, {budget.delta:g})-DP.")
     lines.append(f"\nMay be published: {' and '.join(str(one) for one in (out, plot, policy) if one is not None)}")
-    answer(as_json, record, *lines, counts_in_words(sessions.not_private))
+    answer(as_json, record, *lines, spends_again(context), counts_in_words(sessions.not_private))
 
 
 def _divide(budget: "qq.Budget", account: "Account | None") -> "tuple[qq.Budget, qq.Budget, Account]":
@@ -271,6 +256,7 @@ def synthetic(
 
 @app.command("evaluate-policies", rich_help_panel="Make people's data private")
 def evaluate_policies(
+    context: typer.Context,
     files: SessionFiles = None,
     people: NeededPeople = None,
     person: Person = None,
@@ -279,9 +265,7 @@ def evaluate_policies(
     every: Every = None,
     state: State = None,
     box: Box = None,
-    action: Annotated[
-        str | None, typer.Option(metavar=COLUMN, help="Column that says what was done; default action.")
-    ] = None,
+    action: ActionColumns = None,
     actions: Actions = None,
     reward: RewardColumn = None,
     low: LowReward = None,
@@ -296,8 +280,9 @@ def evaluate_policies(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=ACTION or NAME=FILE.qq",
-            help="A policy: the action that is always taken, or a published agent; give it once per policy. Required.",
+            metavar="NAME=ACTION",
+            help="A policy: the action that is always taken, or a published agent, NAME=FILE.qq; give it once per "
+            "policy. Required.",
         ),
     ] = None,
     behaviour: Annotated[
@@ -325,6 +310,7 @@ def evaluate_policies(
     out: Out = None,
     ledger: LedgerUrl = None,
     source: LedgerSource = None,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell what policies would have been worth to the people of logged sessions."""
@@ -335,26 +321,7 @@ def evaluate_policies(
     policies = dict(map(_read_policy, policy))
     chosen = _read_behaviour(behaviour)
     check_outputs(files or [], out=out)
-    sessions = read_sessions(
-        files,
-        people=people,
-        person=person,
-        episode=episode,
-        step=step,
-        every=every,
-        state=state,
-        next_state=[],
-        box=box,
-        action=None if action is None else [action],
-        actions=actions,
-        reward=reward,
-        low=low,
-        high=high,
-        end=end,
-        cut=cut,
-        propensity=propensity,
-        engine=engine,
-    )
+    sessions = read_sessions(context.params)
     found = qq.evaluate_policies(
         sessions,
         policies,

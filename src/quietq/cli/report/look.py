@@ -56,7 +56,7 @@ def plain(panel: "Axes", horizontal: str = "", vertical: str = "") -> None:
         panel.set_ylabel(vertical, fontsize=12)
 
 
-def save(figure: "Figure", target: Path, heading: str = "", below: str = "", owner_only: bool = False) -> None:
+def save(figure: "Figure", target: Path, heading: str = "", below: str = "") -> None:
     """Adds the words above and below, and writes the picture, whole or not at all."""
     from matplotlib import rc_context
     from matplotlib.text import Text
@@ -73,7 +73,7 @@ def save(figure: "Figure", target: Path, heading: str = "", below: str = "", own
     with rc_context({"font.family": [FAMILY]}):
         figure.savefig(picture, format=target.suffix.lower()[1:])
     try:
-        write(target, picture.getvalue(), owner_only)
+        write(target, picture.getvalue())
     except OSError as error:
         raise InvalidInput(f"path must be a file that can be written to, not {str(target)!r}.") from error
 

@@ -1,10 +1,13 @@
-"""One self-contained HTML page: words, tables and pictures in a single file that needs no network and no script."""
+"""One self-contained HTML page: words, tables and pictures in a single file that needs no network and no script.
+
+A section is a title and its parts; `paragraph`, `picture`, `table` and `listing` make the parts, and escape what they
+are given.
+"""
 
 import base64
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -22,78 +25,43 @@ PAGE = """<!doctype html>
 """
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A PNG file, which is put into the page, with words below it and words for those who cannot see it."""
-
-    path: Path
-    caption: str
-    alternative: str
-
-    def html(self) -> str:
-        data = base64.b64encode(self.path.read_bytes()).decode()
-        image = f"<img src='data:image/png;base64,{data}' alt='{escape(self.alternative)}'>"
-        return f"<figure>{image}<figcaption>{_inline(self.caption)}</figcaption></figure>"
+def paragraph(text: str) -> str:
+    """Returns a paragraph, in which `backticks` mark code."""
+    return f"<p>{_inline(text)}</p>"
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of values under headings; a row whose last value is in `strong` stands out."""
-
-    headings: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    strong: frozenset[str] = frozenset()
-
-    def html(self) -> str:
-        head = "".join(f"<th scope='col'>{_inline(heading)}</th>" for heading in self.headings)
-        kind = " class='many'" if len(self.headings) > MOST_NARROW else ""
-        body = ""
-        for row in self.rows:
-            mark = " class='strong'" if str(row[-1]) in self.strong else ""
-            cells = "".join(_cell(*both) for both in zip(row, self.headings, strict=True))
-            body += f"<tr{mark}>{cells}</tr>"
-        return f"<div class='table'><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+def picture(path: Path, caption: str, alternative: str) -> str:
+    """Returns a PNG file with words below it, and words for those who cannot see it."""
+    data = base64.b64encode(path.read_bytes()).decode()
+    image = f"<img src='data:image/png;base64,{data}' alt='{escape(alternative)}'>"
+    return f"<figure>{image}<figcaption>{_inline(caption)}</figcaption></figure>"
 
 
-@dataclass(frozen=True)
-class Listing:
-    """A command, or anything else that is to be read letter by letter."""
-
-    text: str
-
-    def html(self) -> str:
-        return f"<pre>{escape(self.text)}</pre>"
-
-
-Part = str | Picture | Table | Listing
-"""Strings are paragraphs, in which `backticks` mark code."""
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]], strong: Collection[str] = ()) -> str:
+    """Returns rows of values under headings; a row whose last value is in `strong` stands out."""
+    head = "".join(f"<th scope='col'>{_inline(heading)}</th>" for heading in headings)
+    kind = " class='many'" if len(headings) > MOST_NARROW else ""
+    body = ""
+    for row in rows:
+        mark = " class='strong'" if str(row[-1]) in strong else ""
+        cells = "".join(_cell(*both) for both in zip(row, headings, strict=True))
+        body += f"<tr{mark}>{cells}</tr>"
+    return f"<div class='table'><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading, and what comes below it."""
-
-    title: str
-    parts: Sequence[Part]
-
-    @property
-    def anchor(self) -> str:
-        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
-
-    def html(self) -> str:
-        parts = [f"<p>{_inline(part)}</p>" if isinstance(part, str) else part.html() for part in self.parts]
-        return "\n".join([f"<h2 id='{self.anchor}'>{escape(self.title)}</h2>", *parts])
+def listing(text: str) -> str:
+    """Returns a command, or anything else that is to be read letter by letter."""
+    return f"<pre>{escape(text)}</pre>"
 
 
-def write_page(
-    path: str | os.PathLike[str], title: str, lead: str, sections: Sequence[Section], warning: str | None = None
-) -> Path:
-    """Writes the page; `warning` is shown in a box before everything else."""
-    links = "".join(f"<a href='#{section.anchor}'>{escape(section.title)}</a> " for section in sections)
-    body = [] if warning is None else [f"<p class='warning' role='note'>{_inline(warning)}</p>"]
-    body += [f"<h1>{_inline(title)}</h1>", f"<p class='lead'>{_inline(lead)}</p>"]
+def write_page(path: str | os.PathLike[str], title: str, lead: str, sections: Mapping[str, Sequence[str]]) -> Path:
+    """Writes the page: title and lead, links to the sections, and their parts, by title."""
+    anchors = {name: re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") for name in sections}
+    links = "".join(f"<a href='#{anchor}'>{escape(name)}</a> " for name, anchor in anchors.items())
+    body = [f"<h1>{_inline(title)}</h1>", f"<p class='lead'>{_inline(lead)}</p>"]
     body += [f"<nav aria-label='Contents'>{links}</nav>"] if len(sections) > 1 else []
-    body += [section.html() for section in sections]
+    for name, parts in sections.items():
+        body += [f"<h2 id='{anchors[name]}'>{escape(name)}</h2>", *parts]
     text = PAGE.format(title=escape(title), style=STYLE.read_text(encoding="utf-8"), body="\n".join(body))
     write(Path(path), text)
     return Path(path)

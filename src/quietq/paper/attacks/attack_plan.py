@@ -82,6 +82,8 @@ def _plan_training(
     private: Privatising | None = None,
 ) -> Audit:
     seen: Any = options.get("view", "final")
+    if seen == "reward":
+        raise InvalidInput(f"--view reward is for methods that learn from a private reward, not {method.name!r}.")
     if seen != "every" and "moments" in options:
         raise InvalidInput("--moments is for --view every.")
     queries = options.get("queries", 9 if seen == "every" else 65)

@@ -1,16 +1,23 @@
-"""The paper's figures 1 and 2: learning curves, with the best return and that of random actions beside them.
+"""The paper's figures 1 and 2, and the comparison of certified methods at equal protection.
 
-A line is the mean over seeds, unsmoothed, and its band one standard deviation.
+Figures 1 and 2 are learning curves, with the best return and that of random actions beside them: a line is the mean
+over seeds, unsmoothed, and its band one standard deviation. The comparison has scores by the number of people.
 """
 
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from quietq.cli.report.look import checked, new_figure, plain, save
-from reproduction.experiment import Row, where
+from quietq.worlds import WALK
+from reproduction.experiment import Row, Tables, where
 from reproduction.figures.curves import references, returns_of
+
+if TYPE_CHECKING:
+    from reproduction.comparison.needed import Curve
 
 LEVELS = {
     0.0: ("#000000", "-", None),
@@ -30,6 +37,19 @@ METHODS = {
 """Name, colour, line and mark of each method of figure 2, but for policy evaluation."""
 DRAWN = (("each episode", "each round"), ("10 paths",), ("one path",))
 """The columns of figure 1, by how often noise is drawn."""
+SCORED: dict[str, tuple[str, str, str]] = {
+    "reward, k-norm": ("#0072B2", "-", "o"),
+    "reward, knots": ("#0072B2", "--", "s"),
+    "reward, path": ("#000000", "-", "^"),
+    "reward, observed": ("#56B4E9", "-.", "v"),
+    "input": ("#D55E00", "-", "D"),
+    "value": ("#009E73", "--", "P"),
+    "gradient": ("#CC79A7", "-.", "X"),
+    "output": ("#E69F00", ":", "*"),
+    "value-network": ("#666666", ":", "h"),
+}
+"""A colour, a line and a mark for each method of the comparison: two of them tell it by, in grey too."""
+LABELS = {"reward, k-norm": "reward, k-norm (pure)"}
 PRESETS = {"code": "The authors' program", "text": "Algorithm 1 as printed"}
 
 
@@ -149,3 +169,61 @@ def _name_axes(figure: Any, lowest: Any, rows: Sequence[Row]) -> None:
     figure.supylabel(f"return of the episode: mean of {seeds} seeds ± one standard deviation", fontsize=12)
     for panel in lowest:
         panel.set_xlabel("samples", fontsize=12)
+
+
+def plot_people(found: Sequence["Curve"], tables: Tables, aim: float, protection: str, path: Path) -> None:
+    """The comparison: a panel a world, a line a method; what is impossible is grey, and `aim` is a score to reach."""
+    target = checked(path)
+    others = [world for world in dict.fromkeys(curve.world for curve in found) if world != WALK.name]
+    figure = new_figure(11.0, 10.8 if others else 6.8)
+    grid = figure.add_gridspec(2, len(others), height_ratios=(1.75, 1)) if others else figure.add_gridspec(1, 1)
+    panels = {WALK.name: figure.add_subplot(grid[0, :])}
+    panels |= {world: figure.add_subplot(grid[1, place]) for place, world in enumerate(others)}
+    handles: dict[str, Any] = {}
+    for world, panel in panels.items():
+        _scores(panel, world, [curve for curve in found if curve.world == world], tables, aim)
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, fontsize=11, frameon=False)
+    figure.suptitle(f"What each method scores with the same certified protection: {protection}", fontsize=13.5)
+    save(figure, target)
+
+
+def _scores(panel: Any, world: str, found: Sequence["Curve"], tables: Tables, aim: float) -> None:
+    large, caps = world == WALK.name, where(tables["comparison_limits"], world=world)
+    people, gaussian, anything = ([row[name] for row in caps] for name in ("people", "gaussian", "any"))
+    words = "impossible under both of two opposite rewards", "the same, with Gaussian noise: above this line"
+    panel.fill_between(people, anything, 1.0, color="0.85", linewidth=0, zorder=0, label=words[0])
+    panel.plot(people, gaussian, color="0.35", linewidth=1.4, dashes=(1, 1), label=words[1])
+    for method, line, label in (("none", (0, (5, 1)), "no privacy"), ("random", (0, (1, 3)), "random actions")):
+        scores = [row["score"] for row in where(tables["comparison_scores"], world=world, method=method)]
+        if scores:
+            panel.axhline(float(np.mean(scores)), color="0.45", linewidth=1.1, linestyle=line, label=label)
+    panel.axhline(aim, color="#B00020", linewidth=0.9, label=f"a score of {aim:g}")
+    for curve in found:
+        color, line, mark = SCORED[curve.name]
+        error = np.nanstd(curve.scores, axis=1, ddof=1) / np.sqrt(curve.draws)  # of the mean
+        panel.errorbar(
+            curve.people,
+            curve.mean,
+            error,
+            color=color,
+            linestyle=line,
+            marker=mark,
+            markersize=6.5 if large else 4.5,
+            linewidth=1.8 if large else 1.3,
+            elinewidth=0.9,
+            capsize=0,
+            label=LABELS.get(curve.name, curve.name),
+        )
+    panel.set_xscale("log")
+    ticks = (1, 3, 10, 30, 100, 1000, 10_000) if large else (1, 10, 100, 1000, 10_000)
+    panel.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    panel.set_xlim(0.9, 13_000)
+    panel.set_ylim(0.1, 1.02)
+    panel.minorticks_off()
+    panel.set_title(world.capitalize(), fontsize=12.5, loc="left")
+    bars = ", any one of whom may be replaced (bars: standard error)" if large else ""
+    panel.set_xlabel(f"people behind the reward{bars}", fontsize=11.5)
+    panel.set_ylabel("score: 0 worst, 1 best" if large else "score", fontsize=11.5)
+    plain(panel)
