@@ -266,6 +266,19 @@ class Code(Enum):
         SIGNER,
         "Each person has one vote and one sign, over all of their episodes, by their own steps and what was released.",
     )
+    ONE_COSINE = (
+        "one-cosine",
+        ENFORCED,
+        SIGNER,
+        "Each person has one vote and one cosine, over all of their answers, by these and what was released.",
+    )
+    REWARD_NOT_MADE_OF_DATA = (
+        "reward-not-made-of-data",
+        TRUSTED,
+        SIGNER,
+        "The reward was not made from these people's data, but for releases, which add up.",
+        "What was it made from?",
+    )
     POLICY_NOT_MADE_OF_DATA = (
         "policy-not-made-of-data",
         TRUSTED,

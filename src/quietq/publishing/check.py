@@ -1,25 +1,41 @@
 """`check`: asks people, privately and for a price, what they say of what was released, before anybody acts by it.
 
 A check is a release of its own about the same people. Policies are checked by `worlds.policy_check`
-(docs/theory.md#policy-check).
+(docs/theory.md#policy-check), rewards by `mechanisms.reward_check` (docs/theory.md#reward-check).
 """
 
 import warnings
-from typing import Any
+from typing import Any, overload
 
+from quietq.feedback.comparisons import Comparisons
+from quietq.feedback.feedback import Feedback
+from quietq.feedback.ratings import Ratings
 from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.mechanisms.reward_check import CheckedReward, RewardCheck
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.checks import instance
 from quietq.publishing.publish import is_model, policy_of_plan, release_behind
+from quietq.released.private_function import PrivateFunction
 from quietq.released.private_network import PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 from quietq.worlds.planning import LinearPolicy
 from quietq.worlds.policy_check import ENOUGH, GO, CheckedPolicy, PolicyCheck
 
 
-@shows_nothing
+@overload
+def check(
+    released: PrivateFunction,
+    feedback: Ratings | Comparisons,
+    budget: Budget,
+    *,
+    account: Account | None = None,
+    simulate: int | None = None,
+) -> CheckedReward: ...
+
+
+@overload
 def check(
     released: object,
     feedback: Sessions,
@@ -32,13 +48,29 @@ def check(
     go: float = GO,
     account: Account | None = None,
     simulate: int | None = None,
-) -> CheckedPolicy:
-    """Asks these people what their own rows say of a policy, once.
+) -> CheckedPolicy: ...
+
+
+@shows_nothing
+def check(
+    released: object,
+    feedback: Feedback,
+    budget: Budget,
+    wanted: float | None = None,
+    *,
+    trained_on: object = None,
+    steps: int = 300,
+    returns: tuple[float, float] | None = None,
+    go: float = GO,
+    account: Account | None = None,
+    simulate: int | None = None,
+) -> CheckedPolicy | CheckedReward:
+    """Asks these people what their own rows say of a policy or of a reward, once.
 
     Args:
         released: A policy that can be published: a plan of `plan_linear`, a model of Stable-Baselines3, or a private
-            policy such as a clone.
-        feedback: The people who are asked: their sessions.
+            policy such as a clone; or a private reward, and then what follows on `budget` is left out.
+        feedback: The people who are asked: their sessions, or for a reward their ratings or comparisons.
         budget: The (epsilon, delta) that the check may cost; a tenth of what was released (of mu squared) is usual.
         wanted: The return that the policy must be worth in a person's own world, if it is played in one.
         trained_on: What the policy was trained on, as `publish` takes it; if that is a private world, people vote by
@@ -50,42 +82,54 @@ def check(
         simulate: A seed to draw from instead, for experiments: protects nobody and is not charged.
 
     """
-    instance("feedback", feedback, Sessions, "Sessions.read(...)")
+    instance("feedback", feedback, Feedback, "what Sessions.read, Ratings.read or Comparisons.read gives")
     instance("budget", budget, Budget, "a Budget(epsilon, delta)")
     instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")
     if budget.is_pure:
         raise InvalidInput("A check has Gaussian noise: delta must be above 0.")
     if sentence := weak_promise(budget, feedback.people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
-    policy, behind = _policy_of(released, trained_on)
-    world = behind if isinstance(behind, PrivateWorld) else None
-    mechanism = PolicyCheck(
-        policy, feedback, budget, world=world, wanted=wanted, steps=steps, returns=returns, threshold=go
-    )
-    if mechanism.worlds is None and feedback.people * budget.mu < ENOUGH:
-        warnings.warn(
-            f"{feedback.people} people times mu = {budget.mu:.3g} is below {ENOUGH:g}, where medians, and so signs, "
-            "are mostly noise.",
-            UserWarning,
-            stacklevel=3,
+    mechanism: PolicyCheck | RewardCheck
+    if isinstance(feedback, Sessions):
+        policy, world = _policy_of(released, trained_on)
+        mechanism = PolicyCheck(
+            policy, feedback, budget, world=world, wanted=wanted, steps=steps, returns=returns, threshold=go
         )
+        if mechanism.worlds is None and feedback.people * budget.mu < ENOUGH:
+            warnings.warn(
+                f"{feedback.people} people times mu = {budget.mu:.3g} is below {ENOUGH:g}, where medians, and so "
+                "signs, are mostly noise.",
+                UserWarning,
+                stacklevel=3,
+            )
+    else:
+        if (wanted, trained_on, returns) != (None, None, None):
+            raise InvalidInput("wanted, trained_on and returns are for policies: leave them out.")
+        if not isinstance(released, PrivateFunction):
+            raise InvalidInput(f"released must be a private reward, not a {type(released).__name__}.")
+        mechanism = RewardCheck(released, feedback, budget)
     if simulate is not None:
         return simulate_release(mechanism, feedback, simulate)
     return release(mechanism, feedback, account)
 
 
-def _policy_of(released: Any, trained_on: object) -> tuple[PrivatePolicy, object]:
-    """What of it would be published, and the release that it was trained on, if that is known."""
+def _policy_of(released: Any, trained_on: object) -> tuple[PrivatePolicy, PrivateWorld | None]:
+    """What of it would be published, and the private world that it was trained in, if it was one."""
     if type(released) is LinearPolicy:
         trained_on = released.made_in if trained_on is None else trained_on
-        return policy_of_plan(released, trained_on), release_behind(trained_on)
+        return policy_of_plan(released, trained_on), _world_of(trained_on)
     if is_model(released):
         from quietq.publishing.stable_baselines import policy_of  # needs that library, which the caller has
 
-        return policy_of(released, trained_on), release_behind(trained_on)
+        return policy_of(released, trained_on), _world_of(trained_on)
     if type(released) is PrivatePolicy:
-        return released, None if trained_on is None else release_behind(trained_on)
+        return released, _world_of(trained_on)
     raise InvalidInput(
         "released must be a policy that can be published: a plan of plan_linear, a model of Stable-Baselines3 or a "
         f"private policy, not a {type(released).__name__}."
     )
+
+
+def _world_of(trained_on: object) -> PrivateWorld | None:
+    behind = None if trained_on is None else release_behind(trained_on)
+    return behind if isinstance(behind, PrivateWorld) else None

@@ -34,6 +34,30 @@ class PrivateFunction(Publishable):
         most = getattr(certificate.relation, "actions", 1)
         require(self.outputs <= most, "it has more outputs than its certificate lets change")
 
+    @property
+    def items(self) -> tuple[str, ...] | None:
+        """The public list that states are of, if there is one."""
+        return None
+
+    def spread(self) -> float:
+        """The standard deviation of its values over public random states of the box, or items of the list."""
+        states = self.box.from_unit(np.random.default_rng(0).random((1000, self.box.dimension)))
+        states = states[:, 0] if self.box.dimension == 1 else states
+        return float(np.std(self(states if self.items is None else np.rint(states)), axis=0).max())
+
+    def in_words(self) -> list[str]:
+        error = self.certificate.expected_error
+        if error is None or (spread := self.spread()) >= error:
+            return super().in_words()
+        return [
+            *super().in_words(),
+            f"Its values vary by {spread:.2g}, which is less than the {error:.2g} that they must be expected to be off "
+            "by: what it likes best may be noise alone.",
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self), *self.in_words()])
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateTable(PrivateFunction, tag="table"):
