@@ -184,7 +184,7 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
 
 def test_a_plan_has_the_promise_of_the_world_it_was_made_in_and_no_other(listed, tmp_path):
     world, plan, _ = listed
-    another = replace(world, weights=world.weights + 1e-9)  # as if drawn again, or simulated
+    another = replace(world, weights=world.weights + 1e-9).issued()  # as if drawn again
     with pytest.raises(InvalidInput, match="must be the world that the plan was made in"):
         publish(plan, tmp_path / "policy.qq", trained_on=another)
     assert not (tmp_path / "policy.qq").exists()

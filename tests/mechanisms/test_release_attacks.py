@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import traceback
 import warnings
 from types import SimpleNamespace
 
@@ -207,3 +208,25 @@ def test_accounts_show_what_was_spent_and_let_nobody_write_it():
     account.charge(Cost.gaussian(BUDGET.mu / 2))
     with pytest.raises(AttributeError):
         account.spending.costs.clear()  # type: ignore[attr-defined]
+
+
+def test_a_lazy_frame_that_fails_shows_no_value():
+    """Its own functions run while it is read, and may say anything about a cell."""
+    secret = 0.123456789
+    lazy = pl.LazyFrame({"person": range(50), "state": [0.5] * 50, "rating": [secret] * 50})
+
+    def fails(given):
+        raise ValueError(f"cannot read {given}")
+
+    column = pl.col("rating")
+    for frame in (
+        lazy.with_columns(column.map_elements(fails, return_dtype=pl.Float64)),
+        lazy.with_columns(column.map_batches(fails, return_dtype=pl.Float64)),
+        lazy.map_batches(lambda rows: fails(rows["rating"][0])),
+        lazy.with_columns((column.cast(pl.String) + "x").cast(pl.Float64)),
+        pl.LazyFrame({str(secret): [0.5]}).select("rating"),
+    ):
+        with pytest.raises(InvalidInput, match=r"^The ratings could not be read: Polars failed with \w+\.$") as refused:
+            Ratings.read(frame, people=50, **ONE)
+        shown = "".join(traceback.format_exception(refused.value))
+        assert str(secret) not in shown

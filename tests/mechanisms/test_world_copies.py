@@ -34,14 +34,14 @@ def certificate() -> qq.Certificate:
 @pytest.fixture(scope="module")
 def listed(certificate) -> qq.PrivateWorld:
     """By seeded noise, so that it is always the same, with the certificate that a release would have."""
-    return replace(qq.privatise(read(rows_of(30, 3), 30), BUDGET, simulate=0), certificate=certificate)
+    return replace(qq.privatise(read(rows_of(30, 3), 30), BUDGET, simulate=0), certificate=certificate).issued()
 
 
 @pytest.fixture(scope="module")
 def numbers(certificate) -> qq.PrivateWorld:
     """Actions are numbers, and nothing ends but by time."""
     sessions = read(rows_of(30, 3, numbers=True), 30, numbers=True, end=None)
-    return replace(qq.privatise(sessions, BUDGET, simulate=0), certificate=certificate)
+    return replace(qq.privatise(sessions, BUDGET, simulate=0), certificate=certificate).issued()
 
 
 @pytest.mark.parametrize("name", ["listed", "numbers"])
@@ -132,7 +132,7 @@ def test_a_policy_that_learned_elsewhere_is_warned_about(listed, tmp_path):
 
     with certifying():
         another = structs.replace(listed.certificate, remarks=("Another one.",))
-    other = replace(listed, certificate=another)
+    other = replace(listed, certificate=another).issued()
     for env in (Elsewhere(), other.env(), WorldVecEnv(other, 2)):
         with pytest.warns(qq.PrivacyWarning, match="your word alone"):
             qq.publish(sb3.PPO("MlpPolicy", env, device="cpu"), tmp_path / "policy.qq", trained_on=listed)

@@ -254,3 +254,15 @@ def test_a_fork_spends_nothing():
     assert len(refused) == 3
     for what in ("Accountant", "mechanism", "SortedPath"):
         assert any(f"This {what} belongs to another process" in line for line in refused)
+
+
+def test_an_account_is_not_begun_anew():
+    """What was spent would be forgotten, by whoever was handed the account."""
+    accountant = Accountant(BUDGET)
+    accountant.charge(Cost.gaussian(BUDGET.mu))
+    for budget in (BUDGET, Budget(100.0, 1e-4)):
+        with pytest.raises(InvalidInput, match="counts already"):
+            accountant.__init__(budget)
+    assert accountant.budget == BUDGET
+    with pytest.raises(BudgetExhausted):
+        accountant.charge(Cost.gaussian(BUDGET.mu))

@@ -61,9 +61,9 @@ def pair(s):
 
 def make(kind: str, simulate: int | None = None) -> Publishable:
     if kind in NETWORKS:
-        return network(kind, make("table", simulate))  # type: ignore[arg-type]
+        return network(kind, make("table", simulate)).issued()  # type: ignore[arg-type]
     if kind in POLICIES:
-        return policy(kind, make("table", simulate))  # type: ignore[arg-type]
+        return policy(kind, make("table", simulate)).issued()  # type: ignore[arg-type]
     if kind in CLONES:
         return clone(kind, simulate)
     if kind in MODELS:

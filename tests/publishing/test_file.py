@@ -17,6 +17,7 @@ from quietq import Certificate, InvalidInput
 from quietq.publishing import publish
 from quietq.released import InvalidRelease, load, open_release
 from quietq.released.private_function import PrivateFunction, PrivateTable
+from quietq.released.release_file import write_release
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,10 +108,10 @@ def test_what_would_not_load_is_not_written(tmp_path):
     assert isinstance(private, PrivateTable)
     for values in (np.full(33, np.nan), np.zeros(32), np.full(33, 1e200)):
         with pytest.raises(InvalidInput):
-            publish(dataclasses.replace(private, values=values), tmp_path / "reward.qq")
+            write_release(dataclasses.replace(private, values=values), tmp_path / "reward.qq")
     huge = dataclasses.replace(private, values=np.broadcast_to(0.0, (2**25,)).copy(), levels=25)
     with pytest.raises(InvalidInput, match="use fewer levels"):
-        publish(huge, tmp_path / "reward.qq")
+        write_release(huge, tmp_path / "reward.qq")
     with pytest.raises(InvalidInput, match="folder that exists"):
         publish(private, tmp_path / "nowhere" / "reward.qq")
 
@@ -182,6 +183,8 @@ def test_any_safetensors_reader_opens_it(tmp_path, kind):
 def test_numbers_that_were_not_rounded_with_the_noise_borrow_no_certificate(tmp_path, kind):
     private: Any = make(kind)
     raw = dataclasses.replace(private, values=private.values + 1e-9)
-    with pytest.raises(InvalidInput, match="not multiples of the step"):
+    with pytest.raises(InvalidInput, match="not what was released under its certificate"):
         publish(raw, tmp_path / "raw.qq")
+    with pytest.raises(InvalidInput, match="not multiples of the step"):
+        write_release(raw, tmp_path / "raw.qq")
     assert not os.listdir(tmp_path)

@@ -216,7 +216,7 @@ def test_networks_must_be_what_their_certificate_is_for(tmp_path):
         return PrivateNetwork(form, knots, weights, (), output, place, method.certificate(spaces, 200))
 
     output, value = paper.OutputNoise(**promise, knots=7), paper.ValueNoise(**promise)
-    publish(network(output), tmp_path / "whole.qq")
+    write_release(network(output), tmp_path / "whole.qq")
     for wrong, words in (
         (network(output, knots=9), "as many as its certificate names"),
         (network(output, runs=3), "more runs than its certificate"),
@@ -225,7 +225,7 @@ def test_networks_must_be_what_their_certificate_is_for(tmp_path):
         (network(value, place=qq.Box((0.0,), (2.0,))), "box"),
     ):
         with pytest.raises(qq.InvalidInput, match=words):
-            publish(wrong, tmp_path / "wrong.qq")
+            write_release(wrong, tmp_path / "wrong.qq")
 
 
 def test_what_a_file_says_of_its_training_turns_no_check_off(tmp_path):

@@ -45,7 +45,8 @@ def driver(world: PrivateWorld) -> PrivatePolicy:
     certificate = world.certificate.with_assumption(Code.TRAINED())
     generator = np.random.default_rng(7)
     weights = (generator.normal(size=(8, 4)), generator.normal(size=(2, 8)))
-    return PrivatePolicy("tanh", "log-probabilities", weights, (np.zeros(8), np.zeros(2)), world.box, certificate)
+    biases = (np.zeros(8), np.zeros(2))
+    return PrivatePolicy("tanh", "log-probabilities", weights, biases, world.box, certificate).issued()
 
 
 def catalogue():

@@ -50,7 +50,7 @@ def network(box: Box, actions: int = 3) -> PrivateNetwork:
     pairs = list(itertools.pairwise(sizes))
     weights = tuple(generator.normal(size=(2, b, a)) for a, b in pairs)
     biases = tuple(generator.normal(size=(2, b)) for _, b in pairs)
-    return PrivateNetwork("mlp", 0, weights, biases, "values", box, certified(box).certificate)
+    return PrivateNetwork("mlp", 0, weights, biases, "values", box, certified(box).certificate).issued()
 
 
 def moving(box: Box) -> PrivatePolicy:
@@ -58,7 +58,8 @@ def moving(box: Box) -> PrivatePolicy:
     generator, certificate = np.random.default_rng(7), certified(Box.of((0, 1))).certificate
     certificate = certificate.with_assumption(Code.TRAINED())
     weights, biases = (generator.normal(size=(2, box.dimension)),), (generator.normal(size=2),)
-    return PrivatePolicy("tanh", "squashed", weights, biases, box, certificate, np.array([[-1.0, 0.0], [1.0, 9.0]]))
+    ends = np.array([[-1.0, 0.0], [1.0, 9.0]])
+    return PrivatePolicy("tanh", "squashed", weights, biases, box, certificate, ends).issued()
 
 
 def make_files(folder: Path) -> dict[str, Path]:

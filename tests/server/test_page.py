@@ -25,7 +25,7 @@ HOSTILE_TEXT = "<script>document.title='bad'</script><img src=x onerror=document
 
 def agent_of(box: Box, certificate, actions: int) -> PrivateNetwork:
     weights = np.random.default_rng(5).normal(size=(1, actions, 5**box.dimension))
-    return PrivateNetwork("splines", 5, (weights,), (), "values", box, certificate)
+    return PrivateNetwork("splines", 5, (weights,), (), "values", box, certificate).issued()
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,10 @@ def frames(piece: Piece | pl.LazyFrame, schema: Schema) -> Iterator[pl.DataFrame
     failure = ""
     try:
         yield from rows.select(schema.columns).collect_batches(chunk_size=BATCH, maintain_order=schema.in_order)
-    except pl.exceptions.PolarsError as error:
+    except (
+        Exception,
+        pl.exceptions.PanicException,
+    ) as error:  # of the caller's functions too
         failure = type(error).__name__  # and no more: its text may quote a cell
     if failure:
         raise InvalidInput(f"The {schema.kind} could not be read: Polars failed with {failure}.")
@@ -93,10 +96,10 @@ def header(source: object) -> list[str]:
     while isinstance(source, Sequence) and not isinstance(source, str | bytes) and source:
         source = source[0]
     if isinstance(source, pl.LazyFrame | pl.DataFrame):
-        return source.lazy().collect_schema().names()
+        return list(_types(source.lazy(), "data frame"))
     if isinstance(source, str | os.PathLike):
         file = _opened(Path(source))
-        return file.names() if isinstance(file, PlainCsv) else file.collect_schema().names()
+        return file.names() if isinstance(file, PlainCsv) else list(_types(file, "file"))
     return [name for name in getattr(source, "columns", ()) if isinstance(name, str)]
 
 
@@ -140,13 +143,20 @@ def _from_pandas(frame: Any, schema: Schema) -> pl.LazyFrame:
 
 
 def _checked(lazy: pl.LazyFrame, schema: Schema) -> pl.LazyFrame:
-    try:
-        types = lazy.collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InvalidInput(f"The {schema.kind} could not be read: {_first_line(error)}") from error
+    types = _types(lazy, schema.kind)
     _check_names(list(types), schema)
     schema.check_types(types)
     return lazy
+
+
+def _types(lazy: pl.LazyFrame, kind: str) -> dict[str, Any]:
+    """By column, its type; a failure is shown by its own type alone, because functions of the caller's may have run."""
+    failure = ""
+    try:
+        return lazy.collect_schema()
+    except (Exception, pl.exceptions.PanicException) as error:
+        failure = type(error).__name__
+    raise InvalidInput(f"The {kind} could not be read: Polars failed with {failure}.")
 
 
 def _check_names(there: Sequence[object], schema: Schema) -> None:

@@ -130,7 +130,7 @@ def release(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None
     What can be refused is refused before that. A query beyond what was charged ends the release without a result.
     """
     transcript = _open(mechanism, feedback, account)
-    return _answer_all(mechanism, feedback, transcript).with_receipt(transcript.receipt)
+    return _answer_all(mechanism, feedback, transcript).issued(transcript.receipt)
 
 
 @shows_nothing

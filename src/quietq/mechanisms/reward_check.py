@@ -28,7 +28,7 @@ from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.noise.feature_maps import Categorical, FeatureMap, Polynomials
 from quietq.privacy import Budget, Certificate, InvalidInput
-from quietq.privacy.account import Receipted
+from quietq.privacy.account import Issued
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import is_own
 from quietq.released.private_function import PrivateFunction
@@ -108,7 +108,7 @@ class OwnAnswers(Vector):
 
 
 @dataclass(frozen=True, eq=False)
-class CheckedReward(Receipted):
+class CheckedReward(Issued):
     """What people's own answers say of a reward. Numbers are noised, so they may lie outside their range."""
 
     share: float

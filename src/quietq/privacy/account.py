@@ -27,7 +27,7 @@ from quietq.privacy.relations import Relation
 if TYPE_CHECKING:
     import dp_accounting
 
-Thing = TypeVar("Thing")
+Thing = TypeVar("Thing", bound="Issued")
 _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
 
 
@@ -45,17 +45,32 @@ class Receipt:
             self.note(release)
 
 
-class Receipted:
-    """Something released, with the receipt of its charge, if there was one: `publish` commits it.
+class Issued:
+    """Something that was released: it keeps the receipt of its charge, if there was one, and a digest of what it was.
 
-    Copies and pickles go without: the receipt belongs to whoever was charged.
+    `publish` commits the receipt, and refuses a certified thing that is not what was issued: another one made of the
+    same certificate, as by `dataclasses.replace`, has no digest, and one whose numbers were changed has another. Copies
+    and pickles keep the digest, and go without the receipt, which belongs to whoever was charged. A digest is no
+    signature: code in the same process can call `issued` itself.
     """
 
     receipt: Receipt | None = None
+    seal: str | None = None
+    """The digest; None for what nobody issued."""
 
-    def with_receipt(self: Thing, receipt: Receipt | None) -> Thing:
+    def fingerprint(self) -> str | None:
+        """Returns a digest of the numbers that may leave and of their certificate; None if nothing of it may."""
+        return None
+
+    def issued(self: Thing, receipt: Receipt | None = None) -> Thing:
+        """Marks it as what was released, with the receipt of its charge, and returns it."""
         object.__setattr__(self, "receipt", receipt)
+        object.__setattr__(self, "seal", self.fingerprint())
         return self
+
+    def is_as_issued(self) -> bool:
+        """Returns whether its numbers and its certificate are those that were released together."""
+        return self.seal == self.fingerprint()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "receipt"}

@@ -78,11 +78,11 @@ def publish(
     if is_model(thing):
         from quietq.publishing.stable_baselines import policy_of  # needs that library, which the caller has
 
-        thing = with_checks(policy_of(thing, trained_on, box), _checks(check), trained_on)
+        thing = with_checks(policy_of(thing, trained_on, box), _checks(check), trained_on).issued()
     elif type(thing) is LinearPolicy:
         if box is not None:
             raise InvalidInput("box is for models of Stable-Baselines3; that of a plan is its world's: leave it out.")
-        thing = with_checks(policy_of_plan(thing, trained_on), _checks(check), trained_on)
+        thing = with_checks(policy_of_plan(thing, trained_on), _checks(check), trained_on).issued()
     elif trained_on is not None or box is not None:
         raise InvalidInput(
             "trained_on and box are for models of Stable-Baselines3 and plans of plan_linear, not for a "
@@ -90,7 +90,8 @@ def publish(
         )
     elif check is not None:
         instance("thing", thing, PrivatePolicy, "a policy, where there is a check of it")
-        thing = with_checks(thing, _checks(check), None).with_receipt(thing.receipt)
+        thing.require_as_issued()
+        thing = with_checks(thing, _checks(check), None).issued(thing.receipt)
     function = function_of(thing, not_private)
     name = write_release(function, path, sign)
     try:
@@ -156,6 +157,7 @@ def function_of(thing: Any, not_private: bool) -> Publishable:
             f"Only a certified release may leave, and this one's standing is {standing!r}; "
             "publish(..., not_private=True) writes it marked as NOT PRIVATE (--not-private on the command line)."
         )
+    function.require_as_issued()
     return function
 
 
@@ -197,6 +199,8 @@ def _one(trained_on: object) -> Protected:
             f"environment of it, not {type(trained_on).__name__}."
         )
     first, *others = map(_source, found)
+    if isinstance(first, Publishable):
+        first.require_as_issued()
     if not all(same_release(first, other) for other in others):
         raise InvalidInput(
             f"trained_on holds {len(found)} environments of several releases, whose promises add up: train on copies "

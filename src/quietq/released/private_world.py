@@ -287,7 +287,8 @@ class PrivateWorld(Publishable):
         same = model.known == self.known and self.moved == model.learned(self.spaces.states)
         if not same or model.circles != self.model.circles:
             raise InvalidInput(f"This world was made with {self._declared()} declared as known: give these.")
-        return replace(self, model=model)
+        same_numbers = replace(self, model=model)
+        return same_numbers.issued(self.receipt) if self.is_as_issued() else same_numbers
 
     def _declared(self) -> str:
         others = sorted(set(range(self.spaces.states)) - set(self.moved))

@@ -5,6 +5,8 @@ before anything else sees them; `check` then holds fields, arrays and box agains
 refuses.
 """
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from msgspec import Meta, defstruct
 
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.account import Receipted
+from quietq.privacy.account import Issued
 from quietq.privacy.checks import checked_names
 from quietq.privacy.norms import AnyNorm
 from quietq.privacy.records import Record, checked_by
@@ -42,7 +44,7 @@ class Details(Record, frozen=True):
 
 def details_of(kind: "type[Publishable]", tag: str) -> type[Details]:
     """Returns the record of a kind: every field of its class but its arrays and what all kinds have, with its type."""
-    beside = {*kind.arrays, "box", "certificate", "labels", "receipt"}
+    beside = {*kind.arrays, *Issued.__annotations__, "box", "certificate", "labels"}
     hints = get_type_hints(kind, include_extras=True)
     said = [(name, hint) for name, hint in hints.items() if name not in beside and get_origin(hint) is not ClassVar]
     name = f"{kind.__name__}Details"
@@ -84,7 +86,7 @@ class Labelled:
     labels: Labels = UNNAMED
 
 
-class Publishable(Labelled, Receipted, ABC):
+class Publishable(Labelled, Issued, ABC):
     """A function of states made of released numbers, with the certificate that covers them."""
 
     details: ClassVar[type[Details]]
@@ -117,6 +119,21 @@ class Publishable(Labelled, Receipted, ABC):
     def to_arrays(self) -> tuple[Json, Arrays]:
         """All that leaves of it."""
         return self.describe().to_dict(), {name: getattr(self, name) for name in self.arrays}
+
+    def fingerprint(self) -> str | None:
+        if not hasattr(self, "details"):  # a kind that no file holds
+            return None
+        details, arrays = self.to_arrays()
+        said = {"details": details, "certificate": self.certificate.to_dict(), "box": [self.box.low, self.box.high]}
+        return hash_of(json.dumps(said, sort_keys=True), arrays)
+
+    def require_as_issued(self) -> None:
+        """Refuses a certified release whose numbers, or whose certificate, are not those that were issued together."""
+        if self.certificate.standing == "certified" and not self.is_as_issued():
+            raise InvalidInput(
+                f"This {type(self).__name__} is not what was released under its certificate, which holds for no other "
+                "numbers: give what privatise returned, or quietq.load read, as it is."
+            )
 
     @classmethod
     def from_arrays(cls: "type[Kind]", stored: Stored) -> "Kind":
@@ -189,6 +206,23 @@ class Publishable(Labelled, Receipted, ABC):
             for array in value if isinstance(value, tuple) else (value,):
                 if isinstance(array, np.ndarray):
                     array.flags.writeable = False
+
+
+def hash_of(text: str, arrays: Arrays) -> str:
+    """The name of a release: SHA-256 of its text, of its arrays' names and shapes, and of its numbers."""
+    digest = hashlib.sha256(b"quietq release\0")
+    named = json.dumps([[name, list(array.shape)] for name, array in arrays.items()])
+    for part in (text.encode(), named.encode()):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    digest.update(sum(8 * array.size for array in arrays.values()).to_bytes(8, "little"))
+    for array in arrays.values():
+        digest.update(raw(array))
+    return digest.hexdigest()
+
+
+def raw(array: np.ndarray) -> bytes:
+    """The numbers as a file holds them."""
+    return np.ascontiguousarray(array, dtype="<f8").tobytes()
 
 
 def check_outputs(array: np.ndarray, start: list[int]) -> None:

@@ -9,7 +9,6 @@ No code in it is run, sizes are checked before anything is read, and whatever is
 `InvalidRelease`. A hash shows damage, and not who made the file: that takes a signature.
 """
 
-import hashlib
 import json
 import math
 import os
@@ -35,7 +34,7 @@ from quietq.released.private_function import PrivateKnots, PrivateSum, PrivateTa
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.private_world import PrivateWorld
-from quietq.released.publishable import Arrays, InvalidRelease, Json, Labels, Publishable, Stored, require
+from quietq.released.publishable import Arrays, InvalidRelease, Json, Labels, Publishable, Stored, hash_of, raw, require
 from quietq.version import __version__
 
 FORMAT = 5
@@ -178,7 +177,7 @@ def _released(record: Json, arrays: Arrays) -> tuple[Publishable, str]:
     function = kind.from_arrays(Stored(header.details, arrays, box, certificate, header.labels))
     if certificate.standing == "certified":
         function.check_certificate(certificate)
-    return function, header.version
+    return function.issued(), header.version
 
 
 # The container: bytes that are checked before they are believed
@@ -210,18 +209,6 @@ class Unpacked:
     """Signature and signer, as they are."""
 
 
-def hash_of(text: str, arrays: Arrays) -> str:
-    """The name of a release: SHA-256 of its text, of its arrays' names and shapes, and of its numbers."""
-    digest = hashlib.sha256(b"quietq release\0")
-    named = json.dumps([[name, list(array.shape)] for name, array in arrays.items()])
-    for part in (text.encode(), named.encode()):
-        digest.update(len(part).to_bytes(8, "little") + part)
-    digest.update(sum(8 * array.size for array in arrays.values()).to_bytes(8, "little"))
-    for array in arrays.values():
-        digest.update(_bytes(array))
-    return digest.hexdigest()
-
-
 def digest_of(released: Publishable) -> str:
     """A name for what a released thing computes: of its kind and numbers, and not of its certificate, box or labels."""
     details, arrays = released.to_arrays()
@@ -242,7 +229,7 @@ def pack(text: str, arrays: Arrays, signed: Mapping[str, str] | None = None) -> 
         raise InvalidInput(f"The release would have more than {MOST_BYTES} bytes: use fewer levels.")
     written = json.dumps(header).encode()
     written += b" " * (-len(written) % 8)
-    return b"".join([len(written).to_bytes(8, "little"), written, *map(_bytes, arrays.values())])
+    return b"".join([len(written).to_bytes(8, "little"), written, *map(raw, arrays.values())])
 
 
 def unpack(data: bytes) -> Unpacked:
@@ -269,10 +256,6 @@ def unpack(data: bytes) -> Unpacked:
     signed = {name: texts[name] for name in sorted(_SIGNED - _TEXTS)} if set(texts) == _SIGNED else None
     require(texts["sha256"] == found, "its content does not have the hash that it states, so it was changed or damaged")
     return Unpacked(text, record, arrays, found, signed)
-
-
-def _bytes(array: np.ndarray) -> bytes:
-    return np.ascontiguousarray(array, dtype="<f8").tobytes()
 
 
 def parse(data: bytes) -> Json:

@@ -15,7 +15,7 @@ Whatever is computed here from the true reward looks at it: it is for the operat
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,10 +23,11 @@ from jaxtyping import Float, Int
 from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
+from quietq.privacy.account import Issued
 from quietq.privacy.checks import count
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy, corners, interpolate
 from quietq.released.private_world import PrivateWorld
-from quietq.released.publishable import UNNAMED
+from quietq.released.publishable import UNNAMED, Publishable, hash_of
 from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.private_env import ENSEMBLE, Simulator
 from quietq.worlds.walk import WALK, walk_reward
@@ -43,7 +44,7 @@ MOST_ON_A_GRID = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GridPlan:
+class GridPlan(Issued):
     """What is best for some reward, by the step (`at`), and as one policy for every step (call it)."""
 
     box: Box
@@ -52,8 +53,6 @@ class GridPlan:
     cells: int
     certificate: Certificate | None = None
     """Of the released reward that was planned for, if it was one."""
-    receipt: ClassVar[None] = None
-    """A plan spends nothing."""
 
     def at(self, step: int, states: np.ndarray) -> Int[np.ndarray, " points"]:
         """The best actions at states (points, d), with `step` steps behind."""
@@ -69,9 +68,12 @@ class GridPlan:
             raise InvalidInput(
                 "This plan is for a reward that has no certificate: plan for a private one to publish it."
             )
-        return PrivateNetwork(
-            "splines", self.cells + 1, (self.values[0][None],), (), "values", self.box, self.certificate
-        )
+        weights = (self.values[0][None],)
+        network = PrivateNetwork("splines", self.cells + 1, weights, (), "values", self.box, self.certificate)
+        return network.issued() if self.is_as_issued() else network
+
+    def fingerprint(self) -> str | None:
+        return None if self.certificate is None else hash_of(self.certificate.to_json(), {"values": self.values})
 
 
 def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int | None = None) -> GridPlan:
@@ -96,7 +98,9 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
     for _ in range(world.steps):
         rows.append(np.stack([gain + move @ value for gain, move in zip(gains, moves, strict=True)]))
         value = rows[-1].max(axis=0)
-    return GridPlan(box, np.stack(rows[::-1]), cells, getattr(reward, "certificate", None))
+    released = reward if isinstance(reward, Publishable) else None
+    plan = GridPlan(box, np.stack(rows[::-1]), cells, None if released is None else released.certificate)
+    return plan.issued() if released is not None and released.is_as_issued() else plan
 
 
 def after(

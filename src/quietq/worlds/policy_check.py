@@ -35,7 +35,7 @@ from quietq.mechanisms.clone import range_of_returns
 from quietq.mechanisms.noisy_quantile import noisy_quantile
 from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.privacy import Budget, Certificate, InvalidInput
-from quietq.privacy.account import Receipted
+from quietq.privacy.account import Issued
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, real
 from quietq.released.private_network import PrivatePolicy
@@ -289,7 +289,7 @@ def _alone(function: Known) -> Known:
 
 
 @dataclass(frozen=True, eq=False)
-class CheckedPolicy(Receipted):
+class CheckedPolicy(Issued):
     """What people's own steps say of a policy. Numbers are noised, so they may lie outside their range."""
 
     share: float | None

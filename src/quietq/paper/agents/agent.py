@@ -37,7 +37,7 @@ from quietq.privacy import (
     PrivacyWarning,
     SupBall,
 )
-from quietq.privacy.account import Receipted
+from quietq.privacy.account import Issued
 from quietq.privacy.checks import count, instance, shown
 from quietq.privacy.norms import TRAINED_METHODS, sensitivity
 from quietq.released.private_network import PrivateNetwork, observed
@@ -130,7 +130,7 @@ def _play(env: Environment, reward: Any, choose: Callable[[np.ndarray], np.ndarr
 Place = str | World | gymnasium.Env | VectorEnv
 
 
-class Agent(Receipted):
+class Agent(Issued):
     """An agent that learns with a method in a world.
 
     `world` is one of quietq's (by its name, its Gymnasium id or itself: compiled), or any Gymnasium environment or
@@ -195,7 +195,7 @@ class Agent(Receipted):
             self._training.release()
         self._loaded_from = None
         self._released, self._certificate, self.steps = result.released, training.certificate(), result.steps
-        self.with_receipt(training.receipt)
+        self.issued(training.receipt)
         self._draws, self._seeds, self._promised = training.draws, training.seeds, training.steps
         returns = {"episode_returns": episode_returns(result.seen)}
         self.not_private = returns if self.method.uses_true_reward else {}
@@ -297,9 +297,9 @@ class Agent(Receipted):
         made = replace(network, draws=self._draws, training=training, labels=named)
         noised = TRAINED_METHODS.get(self.certificate.method)
         if self.method.spends or noised is None or noised.norm is None:
-            return made
+            return made.issued()
         # It learned from what another method released, which no file can show.
-        return replace(made, certificate=made.certificate.with_assumption(Code.COVERED()))
+        return replace(made, certificate=made.certificate.with_assumption(Code.COVERED())).issued()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what was released, the certificate and the settings, and nothing else, as `quietq.publish` does.

@@ -98,6 +98,8 @@ class RewardLearner(Method):
             if private.box.low != spaces.box.low or private.box.high != spaces.box.high:
                 here, there = private.box.beside(spaces.box)
                 raise InvalidInput(f"The private reward is defined on {here}, but states lie in {there}.")
+            if isinstance(private, PrivateFunction):
+                private.require_as_issued()
             certificate = private.certificate
             if certificate.standing != "certified" and not certificate.reproducible:
                 raise InvalidInput(

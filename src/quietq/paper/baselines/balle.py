@@ -66,7 +66,7 @@ from quietq.noise.exact_gaussian import add_exactly, as_they_are
 from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import largest_value, round_release, rounding_step
 from quietq.privacy import Budget, Cost, InvalidInput, PrivacyWarning, Trajectories, weak_promise
-from quietq.privacy.account import Account, Receipted
+from quietq.privacy.account import Account, Issued
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import LARGEST, SMALLEST, instance, numbers, positive, positive_delta, real
@@ -241,7 +241,7 @@ class SmoothNoise(Law):
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedValue(Receipted):
+class ReleasedValue(Issued):
     """A value function that may leave: noised weights, public cells and features, and the certificate."""
 
     weights: Float[np.ndarray, " weights"]
@@ -371,7 +371,7 @@ class Evaluation:
         weights = np.clip(fit.estimate(visits), -law.most, law.most)
         noised = np.clip(transcript.answer(query, weights, bound), -law.most, law.most)
         released = ReleasedValue(noised, self.cells, self._arrays[0], certify())
-        return released.with_receipt(transcript.receipt)
+        return released.issued(transcript.receipt)
 
     def _conditions(self) -> tuple[Assumption, ...]:
         relation = self.relation
