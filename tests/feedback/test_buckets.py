@@ -21,7 +21,7 @@ from people_data import SCHEMA
 from quietq import InvalidInput
 from quietq.feedback import buckets, names, schema
 from quietq.feedback.buckets import Bucket, Buckets, opened, read_buckets
-from quietq.feedback.engines import LocalEngine
+from quietq.feedback.engines import Engine
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.schema import Group, Number
 from quietq.feedback.statistic import Vector
@@ -59,17 +59,22 @@ class Present(Vector):
         return np.ones((len(starts), 1))
 
 
+@dataclass(frozen=True)
+class Other(Present):
+    """The same, asked for again."""
+
+
 def read(frame: pl.DataFrame, size: int = 700) -> Buckets:
-    found, tally, counts = read_buckets(list(frame.iter_slices(size)), SCHEMA, LocalEngine(), Present(), keep=True)
+    found, counts = read_buckets(list(frame.iter_slices(size)), SCHEMA, Engine(), Present(), keep=True)
     assert counts["rows"] == frame.height
-    assert tally.people == found.total(Present()).people
+    assert found.first_sum.people == found.total(Other()).people
     return found
 
 
 def people_in(found: Buckets) -> list[bytes]:
     """What each person's rows are, to the bit, in no order of people."""
     everybody = []
-    for starts, columns in map(opened, found.buckets):
+    for starts, columns in map(opened, found.buckets or ()):
         table = np.stack([columns["x0"], columns["rating"]], axis=1)
         everybody += [one.tobytes() for one in np.split(table, starts[1:])]
     return sorted(everybody)
@@ -99,7 +104,7 @@ def test_everybody_is_in_one_place(
     frame = rows(kind)
     found = read(frame)
     assert people_in(found) == written_out(frame)
-    assert any(isinstance(one, Path) for one in found.buckets) == (bytes_in_memory < 10**6)
+    assert any(isinstance(one, Path) for one in found.buckets or ()) == (bytes_in_memory < 10**6)
     del found
     gc.collect()
     assert not list(folder.iterdir())
@@ -129,7 +134,7 @@ def test_the_folder_is_removed_if_reading_fails(folder: Path, monkeypatch: pytes
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        read_buckets(failing(), SCHEMA, LocalEngine(), Present(), keep=True)
+        read_buckets(failing(), SCHEMA, Engine(), Present(), keep=True)
     assert not list(folder.iterdir())
 
 
@@ -143,7 +148,7 @@ def test_rows_come_back_from_a_folder_of_any_name(folder: Path, monkeypatch: pyt
 
 def test_nothing(folder: Path) -> None:
     for source in (empty := rows("numbers").clear(), [empty, empty]):
-        assert read_buckets(source, SCHEMA, LocalEngine(), Present(), keep=True)[0].buckets == []
+        assert read_buckets(source, SCHEMA, Engine(), Present(), keep=True)[0].buckets == []
     assert not list(folder.iterdir())
 
 
@@ -165,29 +170,43 @@ def test_order_is_exact(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nobody_has_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows beyond a public number are left out evenly, and only those of the person who has them."""
+    """Only the one who has them is held to a sample, which is neither the first rows nor the least."""
     frame = pl.DataFrame({"person": [1] * 4 + [2] * 95 + [3] * 10, "state": np.linspace(0, 1, 109), "rating": 0.5})
     monkeypatch.setattr(buckets, "MOST_ROWS", 10)
-    (found,) = read(frame).buckets
+    (found,) = read(frame).buckets or []
     assert isinstance(found, Bucket)
     assert sorted(np.diff(found.starts, append=len(found.columns["x0"])).tolist()) == [4, 10, 10]
+    sampled = found.columns["x0"][(found.columns["x0"] > 0.03) & (found.columns["x0"] < 0.9)]
+    assert np.ptp(sampled) > 0.5
     assert len(set(found.columns["x0"])) == 24
 
 
-def test_somebody_whose_rows_would_fill_the_memory_counts_by_the_first_of_them(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of their own order, alone and in company, in memory and in files: no refusal, and nobody else changes."""
+def test_a_sample_goes_by_a_person_s_own_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone and in company, in memory and in files, in any order and however read: and nobody else changes."""
     others = rows("both", 300)
-    loud = pl.DataFrame({"person": "loud", "state": np.random.default_rng(0).random(5000), "rating": 0.5})
+    states = np.random.default_rng(0).random(5000)
+    loud = pl.DataFrame({"person": "loud", "state": states, "rating": (7 * states) % 1})
+    monkeypatch.setattr(buckets, "MOST_ROWS", 1000)
+    (kept,) = people_in(read(loud))
+    assert len(kept) == 1000 * 16
+    assert kept != written_out(loud.sort("state")[:1000])[0]
+    assert not set(np.frombuffer(kept).reshape(-1, 2)[:, 0]) - set(states)
     monkeypatch.setattr(buckets, "BYTES_OF_A_BUCKET", 24 * 1000)
     monkeypatch.setattr(buckets, "BUCKETS", 4)
-    kept = loud.sort("state")[:1000]
     for memory in (10**6, 1000):
         monkeypatch.setattr(buckets, "BYTES_IN_MEMORY", memory)
-        assert people_in(read(loud)) == written_out(kept)
+        assert people_in(read(loud[::-1])) == [kept]
         both = pl.concat([others, loud]).sample(fraction=1, shuffle=True, seed=0)
-        assert people_in(read(both)) == sorted([*written_out(others), *written_out(kept)])
+        assert people_in(read(both)) == sorted([*written_out(others), kept])
+
+
+def test_what_a_row_says_has_the_same_hash_on_every_machine_and_version() -> None:
+    frame = pl.DataFrame({"x0": [0.0, 0.5], "rating": [1.0, 1.0], "choice": pl.Series([0, 2], dtype=pl.Int64)})
+    assert names.hashed_rows(frame).tolist() == HASHED_ROWS
+    assert names.hashed_rows(frame[::-1]).tolist() == HASHED_ROWS[::-1]
+
+
+HASHED_ROWS = [997654267128680, 1156811606683180194]
 
 
 @pytest.mark.parametrize("people", [3, 400])

@@ -191,13 +191,25 @@ def test_nobody_changes_how_others_are_read(rows, name):
         assert len(np.unique(starts)) == len(starts)
 
 
-def test_somebody_with_very_many_rows_is_thinned(monkeypatch):
-    monkeypatch.setattr("quietq.feedback.buckets.MOST_ROWS", 5)
-    long = pl.DataFrame({"who": ["A"] * 21, "x": np.arange(21) / 20, "go": ["yes"] * 21})
-    sessions = read(long, person="who", state="x", action="go", actions=["yes"], box=(0, 1), people=1)
-    (people,) = sessions.sums.buckets
-    assert people.columns["n0"] - people.columns["s0"] == pytest.approx(0.05)  # paired first
-    assert people.columns["step"].tolist() == [0, 4, 8, 12, 16]
+@pytest.mark.parametrize("ordered", [True, False])
+def test_somebody_with_very_many_rows_is_held_to_whole_episodes(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
+    """Alone and in company, however rows are read; the last one is cut where the limit is reached."""
+    monkeypatch.setattr("quietq.feedback.buckets.MOST_ROWS", 25)
+    episode, day = np.divmod(np.arange(120), 6)
+    long = pl.DataFrame({"who": "A", "visit": episode, "day": day, "x": (day + episode / 100) / 6, "go": "yes"})
+    declared = {"person": "who", "state": "x", "action": "go", "actions": ["yes"], "box": (0, 1), "episode": "visit"}
+    declared |= {"step": "day"} if ordered else {}
+    (alone,) = read(long, people=1, **declared).sums.buckets
+    assert np.bincount(alone.columns["episode"]).tolist() == [5] * 4  # of six rows, the last of which says no more
+    assert set(np.floor(100 * (6 * alone.columns["s0"] % 1)).astype(int)) != set(range(4))
+    assert alone.columns["n0"] - alone.columns["s0"] == pytest.approx(1 / 6)
+    other = long.with_columns(who=pl.lit("B"), x=pl.col("x") / 2)
+    parts = [pl.concat([other[::-1][i::3], long[i::3]]) for i in range(3)] if ordered else [other, long[:50], long[50:]]
+    (both,) = read(parts, people=2, **declared).sums.buckets
+    halves = np.split(both.columns["s0"], both.starts[1:])
+    assert any(np.array_equal(one, alone.columns["s0"]) for one in halves)
+    one = read(long.with_columns(visit=pl.lit(0), day=pl.int_range(120)), people=1, **declared).sums.buckets[0]
+    assert len(one.columns["s0"]) == 24  # a single episode is cut
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:minari")

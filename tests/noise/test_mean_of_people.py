@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from quietq import Budget, Ratings
+from quietq.feedback.buckets import Buckets
+from quietq.feedback.engines import Engine
 from quietq.feedback.extension import Extension
-from quietq.feedback.feedback import Summed
 from quietq.feedback.statistic import Tally
 from quietq.mechanisms.candidates import choose
 from quietq.noise.box import UNIT
@@ -53,7 +54,7 @@ def tally_of(extension: Extension, *people: tuple[np.ndarray, np.ndarray]) -> Ta
 
 def ratings_of(extension: Extension, tally: Tally, count: int) -> Ratings:
     public = {"low": extension.low, "high": extension.high, "asked": extension, "not_private": {}}
-    return Ratings(box=UNIT, people=count, sums=Summed(extension, tally), **public)
+    return Ratings(box=UNIT, people=count, sums=Buckets(None, Engine(), extension, tally), **public)
 
 
 def bounded_mean(extension: Extension, tally: Tally, count: int) -> tuple[list[Rounded], list[Fraction]]:

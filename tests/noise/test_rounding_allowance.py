@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 
 from quietq import Budget, InvalidInput, people, privatise
+from quietq.feedback.buckets import Buckets
+from quietq.feedback.engines import Engine
 from quietq.feedback.extension import Extension
-from quietq.feedback.feedback import Summed
 from quietq.feedback.ratings import Ratings
 from quietq.mechanisms import GaussianProcessMechanism
 from quietq.noise import Additive, Exponential, Kernel, Product
@@ -222,8 +223,8 @@ def test_a_mean_of_people_is_as_exact_as_it_is_taken_to_be(slope: float) -> None
         start = crowd * Fraction(low) + Fraction(int(begin[0]), 2**32) * (Fraction(high) - Fraction(low))
         rise = Fraction(extension.slope) / 2 / 2**levels
         exact = [(start + rise * step + (count - crowd) * middle) / count for step in steps]
-        group = Ratings(box=box, people=count, sums=Summed(extension, tally), not_private={}, low=low, high=high,
-                        asked=extension)  # fmt: skip
+        sums = Buckets(None, Engine(), extension, tally)
+        group = Ratings(box=box, people=count, sums=sums, not_private={}, low=low, high=high, asked=extension)
         states = grid_points(box, levels + 1)
         found, units = group.functions()[0](states), box.to_unit(states) * 2**levels
         for value, unit in zip(found.tolist(), units.tolist(), strict=True):
@@ -260,7 +261,7 @@ def test_one_of_millions_of_people(doublings: int) -> None:
         extension.add(tally, np.array([0]), {"x0": np.array(place), "rating": np.array(rating)})
         alone.append(extension.mean(tally, 1)[0] / count)
         tally.merge(everybody)
-        sums = Summed(extension, tally)
+        sums = Buckets(None, Engine(), extension, tally)
         group = Ratings(box=Box.of((0, 1)), people=count, sums=sums, not_private={}, low=0, high=1, asked=extension)
         private = privatise(group, Budget(0.9, 1e-12), **PATH)
         released.append(seen(private.levels, group.functions()[0]))  # type: ignore[attr-defined]

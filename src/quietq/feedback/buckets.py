@@ -4,9 +4,15 @@
    while they are few; else they are put down in Parquet files.
 2. *Arrange.* Buckets that are small are arranged together, and one that is too large in several turns, by further
    digits of the hash. Rows are sorted by person, and each person's by all that they say, or in the order in which they
-   came. Of a person's rows so many count as a public number says. Sessions become transitions, and hashes are dropped.
+   came. Whoever has more rows than a public number is held to a sample of them. Sessions become transitions, and hashes
+   are dropped.
 3. *Ask.* A statistic is added up in each bucket, in whole numbers, and the sums of buckets are added. The first one is
    asked while buckets are arranged; if there are to be more, buckets are kept.
+
+The sample is a bottom-k sketch: a person's rows whose content has the least hashes, by a public hash. Rows that belong
+together, as the steps of an episode, stand in the order of their episodes' hashes, and the first ones are taken: whole
+episodes, but for the last. It goes by a person's own rows alone, and a sample of samples is the sample of all, so that
+it can be taken while rows are read.
 
 Only a bucket has to fit into memory. What is decided by the number of rows (memory or files, which buckets) changes no
 bit of any sum, and nothing is refused by it. Everything that an engine runs is a function of rows or files, and files
@@ -16,7 +22,6 @@ are written whole or not at all, so it can be run again.
 import secrets
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +32,7 @@ import numpy as np
 import polars as pl
 
 from quietq.feedback.engines import Engine
+from quietq.feedback.names import hashed_rows
 from quietq.feedback.rows import Piece, batches, frames, pieces
 from quietq.feedback.rows_folder import remove_left_folders, rows_folder
 from quietq.feedback.schema import PERSON, Schema
@@ -36,11 +42,11 @@ from quietq.privacy.errors import EngineFailed, InvalidInput, QuietqError
 BYTES_IN_MEMORY = 2**30
 """Of everybody's cleaned rows; beyond, they are put down in files."""
 BYTES_OF_A_BUCKET = 2**27
-"""That are arranged at a time, and of one person's rows: every worker holds some copies of that."""
+"""That are arranged at a time: every worker holds some copies of that."""
 BYTES_AT_ONCE = 2**23
 """Of small buckets that are arranged, and asked, together: few enough for the processor's cache."""
 MOST_ROWS = 10_000
-"""Of one person, where everybody is asked again and again."""
+"""Of one person; whoever has more is held to a sample."""
 BUCKETS = 64
 """Into which rows are dealt; at most 256."""
 
@@ -54,31 +60,41 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Buckets:
-    """Everybody's rows, in memory or in files that are removed together with this, to be asked again and again."""
+    """Everybody's rows, in memory or in files that are removed together with this, and a first sum over them."""
 
-    buckets: list[Bucket | Path]
+    buckets: list[Bucket | Path] | None
+    """To be asked again and again; None where rows were not kept, and nothing can be asked besides the first."""
     engine: Engine
+    first: Statistic
+    first_sum: Tally
 
     def total(self, statistic: Statistic) -> Tally:
         """The sum over everybody."""
+        if statistic == self.first:
+            return self.first_sum
+        if self.buckets is None:
+            raise InvalidInput("These people's rows were not kept when they were read, so nothing else can be asked.")
         total = statistic.empty()
         for tally in self.engine.map(partial(_ask, statistic=statistic), self.buckets):
             total.merge(tally)
         return total
 
     def __getstate__(self) -> dict[str, object]:
-        if any(isinstance(bucket, Path) for bucket in self.buckets):
+        if any(isinstance(bucket, Path) for bucket in self.buckets or ()):
             raise InvalidInput("People whose rows are kept in files cannot be copied elsewhere: read them again.")
         return self.__dict__
 
 
+Part = pl.DataFrame | Path
+"""Rows that were dealt into a bucket, or the file that they were put down in."""
+Hands = defaultdict[int, list[Part]]
+"""By the number of a bucket, what was dealt into it, in the order in which it came."""
+
+
 def read_buckets(
     source: object, schema: Schema, engine: Engine, first: Statistic, keep: bool
-) -> tuple[Buckets, Tally, dict[str, int]]:
-    """Everybody's rows, a first sum over them, and counts for the operator.
-
-    Unless rows are to be kept, no bucket is left. If they are, at most MOST_ROWS of each person are.
-    """
+) -> tuple[Buckets, dict[str, int]]:
+    """Everybody's rows, or a first sum over them alone unless they are to be kept; and counts for the operator."""
     remove_left_folders()
     # Not by `secrets.randbits`, which noise is made of: whoever fixes that gets the same noise however rows are read.
     key = secrets.randbelow(2**64)
@@ -86,6 +102,7 @@ def read_buckets(
     hands: Hands = defaultdict(list)
     number, rows_in_files = -1, 0
     with ExitStack() as ends:
+        # Deal: every piece into as many parts as there are buckets.
         folder = None if engine.in_memory else ends.enter_context(rows_folder())
         items = batches(source, schema) if engine.in_memory else pieces(source, schema)
         clean = partial(_clean, schema=schema, key=key, folder=folder)
@@ -95,32 +112,28 @@ def read_buckets(
                 engine.progress(counts["rows"])
             for bucket, parts in dealt.items():
                 hands[bucket] += parts
-            if hands and _bytes(counts["used_rows"] - rows_in_files, 1 + len(schema.fields)) > BYTES_IN_MEMORY:
+            if _bytes(counts["used_rows"] - rows_in_files, 1 + len(schema.fields)) > BYTES_IN_MEMORY:
                 folder = folder or ends.enter_context(rows_folder())
                 _put_down(hands, folder, number)
                 rows_in_files = counts["used_rows"]
-        if folder is None:
-            shares = _shares(hands)
-            hands.clear()
-        else:
+        if folder is not None:
             _put_down(hands, folder, number + 1)
-            shares = _shares({i: sorted(folder.glob(f"part-{i}-*.parquet")) for i in range(BUCKETS)})
+        # Arrange, and ask for the first sum.
+        shares = _shares(hands)
+        hands.clear()
         arrange = partial(_arrange_share, schema=schema, first=first, keep=keep, folder=folder)
-        total, buckets = first.empty(), Buckets([], engine)
-        for share, (tally, kept) in zip(shares, engine.map(arrange, shares), strict=True):
+        total, kept = first.empty(), list[Bucket | Path]()
+        for share, (tally, buckets) in zip(shares, engine.map(arrange, shares), strict=True):
             total.merge(tally)
-            buckets.buckets.extend(kept)
+            kept += buckets
             share.let_go()  # and only now: an engine may have to read files twice
-        weakref.finalize(buckets, ends.pop_all().close)
-        return buckets, total, dict(counts)
-
-
-Hands = defaultdict[int, list[pl.DataFrame]]
-"""By the number of a bucket, rows that were dealt into it, in the order in which they came."""
+        read = Buckets(kept if keep else None, engine, first, total)
+        weakref.finalize(read, ends.pop_all().close)
+        return read, dict(counts)
 
 
 def _clean(numbered: tuple[int, Piece], schema: Schema, key: int, folder: Path | None) -> tuple[dict[str, int], Hands]:
-    """Counts of a piece, and its good rows under hashes: put down in the folder, or else handed back."""
+    """Counts of a piece, and its good rows under hashes: put down in the folder, if there is one."""
     number, piece = numbered
     counts = Counter[str]()
     hands: Hands = defaultdict(list)
@@ -138,30 +151,32 @@ def _clean(numbered: tuple[int, Piece], schema: Schema, key: int, folder: Path |
 
 
 def _put_down(hands: Hands, folder: Path, number: int) -> None:
-    """Writes rows to a file for each bucket, and forgets them; a bucket's files have the order of their numbers."""
+    """Writes what is in memory to a file for each bucket, which takes its place."""
     for bucket, parts in hands.items():
-        _write(pl.concat(parts), folder / f"part-{bucket}-{number:010}.parquet")
-    hands.clear()
+        if held := [part for part in parts if isinstance(part, pl.DataFrame)]:
+            file = folder / f"part-{bucket}-{number}.parquet"
+            _write(pl.concat(held), file)
+            parts[len(parts) - len(held) :] = [file]
 
 
 class _Share(NamedTuple):
     """Rows that are arranged at once: those of some buckets, or, of one that is too large, those of one turn."""
 
-    parts: list[pl.DataFrame | Path]
+    parts: list[Part]
     turn: int
     turns: int
     number: int
 
     def rows(self, schema: Schema) -> pl.DataFrame:
-        """Somebody whose rows alone are too many is held to the first while they are read."""
+        """Somebody whose rows alone are too many is held to a sample while they are read."""
         held: list[pl.DataFrame] = []
         for part in self.parts:
             rows = pl.read_parquet(part, glob=False) if isinstance(part, Path) else part
             if self.turns > 1:
                 rows = rows.filter(pl.col(PERSON) // BUCKETS % self.turns == self.turn)
+                if sum(map(_size, held)) > BYTES_OF_A_BUCKET:
+                    held = [_sampled(pl.concat(held, rechunk=True), schema)]
             held.append(rows)
-            if sum(map(_size, held)) > 2 * BYTES_OF_A_BUCKET:
-                held = [_first_rows(pl.concat(held, rechunk=True), schema)]
         return pl.concat(held, rechunk=True)
 
     def let_go(self) -> None:
@@ -172,9 +187,9 @@ class _Share(NamedTuple):
                 part.unlink()
 
 
-def _shares(hands: Mapping[int, Sequence[pl.DataFrame | Path]]) -> list[_Share]:
+def _shares(hands: Hands) -> list[_Share]:
     """Small buckets together, and large ones in turns."""
-    groups: list[list[pl.DataFrame | Path]] = []
+    groups: list[list[Part]] = []
     size = BYTES_AT_ONCE
     for bucket in sorted(hands):
         if size >= BYTES_AT_ONCE:
@@ -189,7 +204,7 @@ def _shares(hands: Mapping[int, Sequence[pl.DataFrame | Path]]) -> list[_Share]:
     return shares
 
 
-def _size(part: pl.DataFrame | Path) -> int:
+def _size(part: Part) -> int:
     return part.stat().st_size if isinstance(part, Path) else _bytes(*part.shape)
 
 
@@ -204,7 +219,9 @@ def _arrange_share(
     rows = share.rows(schema)
     if not rows.height:
         return first.empty(), []
-    bucket = _arrange(rows, schema, MOST_ROWS if keep else None)
+    rows = _sampled(rows, schema)
+    with np.errstate(all="ignore"):  # or somebody's numbers would be an error where warnings are
+        bucket = Bucket(*schema.arrange(_starts(rows), _columns(rows)))
     tally = _ask(bucket, first)
     if not keep:
         return tally, []
@@ -217,31 +234,19 @@ def _arrange_share(
     return tally, [path]
 
 
-def _arrange(rows: pl.DataFrame, schema: Schema, most_rows: int | None) -> Bucket:
-    """The rows of some people as statistics see them."""
-    rows = _first_rows(rows, schema)
-    with np.errstate(all="ignore"):  # or somebody's numbers would be an error where warnings are
-        starts, columns = schema.arrange(_starts(rows), _columns(rows))
-    counts = np.diff(starts, append=len(next(iter(columns.values()))))
-    if most_rows is None or counts.max(initial=0) <= most_rows:
-        return Bucket(starts, columns)
-    # Evenly spread over the order that a person's rows stand in; everybody else's stay.
-    fewer = np.minimum(counts, most_rows)
-    begin = np.cumsum(fewer) - fewer
-    place = np.arange(fewer.sum()) - np.repeat(begin, fewer)
-    kept = np.repeat(starts, fewer) + place * np.repeat(counts, fewer) // np.repeat(fewer, fewer)
-    return Bucket(begin, {name: column[kept] for name, column in columns.items()})
-
-
-def _first_rows(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
-    """Each person's rows together and in order: all of them, or the first if they would fill a bucket."""
+def _sampled(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    """Each person's rows together and in order, of those who have more than MOST_ROWS a sample."""
     rows = _in_order(rows, schema)
-    most = BYTES_OF_A_BUCKET // _bytes(1, rows.width)
-    if rows.height <= most:
-        return rows
     starts = _starts(rows)
     counts = np.diff(starts, append=rows.height)
-    return rows.filter(np.arange(rows.height) - np.repeat(starts, counts) < most)
+    if counts.max(initial=0) <= MOST_ROWS:
+        return rows
+    place = np.arange(rows.height) - np.repeat(starts, counts)
+    if not schema.together:
+        # The place of each row among its person's by the hash of what it says.
+        by_hash = np.lexsort((hashed_rows(rows.drop(PERSON)), np.repeat(starts, counts)))
+        place[by_hash] = place.copy()
+    return rows.filter(place < MOST_ROWS)
 
 
 def _in_order(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
@@ -253,7 +258,7 @@ def _in_order(rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     sorted again.
     """
     if schema.in_order:
-        return rows.sort(PERSON, maintain_order=True)
+        return rows.sort(PERSON, *schema.ordering, maintain_order=True)
     low_half, bits = np.uint64(2**32 - 1), 32 // len(schema.ordering)
     key = rows[PERSON].to_numpy() & ~low_half
     with np.errstate(all="ignore"):

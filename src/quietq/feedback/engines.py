@@ -5,7 +5,6 @@ again, and neither sums nor counts change by a bit.
 """
 
 import os
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,41 +19,21 @@ _Made = TypeVar("_Made")
 _Begun = TypeVar("_Begun")
 
 
-class Engine(ABC):
-    """Something that runs a function on many items."""
+class Engine:
+    """Something that runs a function on many items: here the cores of this machine, as threads.
 
-    progress: Progress | None = None
-    """Told the number of rows read so far."""
-    in_memory: ClassVar[bool]
+    NumPy and Polars let threads run side by side.
+    """
+
+    in_memory: ClassVar[bool] = True
     """Whether what is mapped sees this process's memory; else rows are in files that it can open."""
 
-    @abstractmethod
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.progress = progress
+        """Told the number of rows read so far."""
+
     def map(self, function: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
         """What the function makes of each item, in turn; items are taken as they are needed."""
-
-
-def engine_called(name: "EngineName | Engine", progress: Progress | None = None) -> Engine:
-    """One of both engines, by the name that `read` takes; `progress` is told the number of rows read so far."""
-    if isinstance(name, Engine):
-        return name
-    if name == "ray":
-        from quietq.feedback.ray_engine import RayEngine
-
-        engine: Engine = RayEngine()
-    elif name == "local":
-        engine = LocalEngine()
-    else:
-        raise InvalidInput(f"engine must be 'local' or 'ray', not {name!r}.")
-    engine.progress = progress
-    return engine
-
-
-class LocalEngine(Engine):
-    """The cores of this machine, as threads: NumPy and Polars let them run side by side."""
-
-    in_memory = True
-
-    def map(self, function: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
         if isinstance(items, list) and len(items) == 1:  # not worth a thread
             yield function(items[0])
             return
@@ -65,6 +44,19 @@ class LocalEngine(Engine):
                 return pool.submit(function, item)
 
             yield from in_turn(begin, Future[Any].result, items, ahead=workers)
+
+
+def engine_called(name: "EngineName | Engine", progress: Progress | None = None) -> Engine:
+    """One of both engines, by the name that `read` takes; `progress` is told the number of rows read so far."""
+    if isinstance(name, Engine):
+        return name
+    if name == "local":
+        return Engine(progress)
+    if name == "ray":
+        from quietq.feedback.ray_engine import RayEngine
+
+        return RayEngine(progress)
+    raise InvalidInput(f"engine must be 'local' or 'ray', not {name!r}.")
 
 
 def in_turn(

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from quietq.feedback.doubts import FOR_YOU, warn_of_raw_data
 from quietq.feedback.engines import Engine, EngineName, engine_called
 from quietq.feedback.loss import Loss
-from quietq.feedback.statistic import Statistic, Tally
+from quietq.feedback.statistic import Statistic
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.account import Once
@@ -27,30 +27,9 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Relation
 
 if TYPE_CHECKING:
+    from quietq.feedback.buckets import Buckets
     from quietq.feedback.schema import Schema
     from quietq.feedback.spaces import Spaces
-
-
-@runtime_checkable
-class Sums(Protocol):
-    """People, wherever their rows are."""
-
-    def total(self, statistic: Statistic) -> Tally:
-        """The sum over everybody."""
-        ...
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Summed:
-    """People who were summed as their rows were read; the rows are gone."""
-
-    statistic: Statistic
-    tally: Tally
-
-    def total(self, statistic: Statistic) -> Tally:
-        if statistic != self.statistic:
-            raise InvalidInput("These people's rows were not kept when they were read, so nothing else can be asked.")
-        return self.tally
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -70,7 +49,7 @@ class Feedback:
     """Where states lie; public."""
     people: int
     """How many people there are; public and declared, never counted. Those without a usable row are neutral."""
-    sums: Sums
+    sums: "Buckets"
     not_private: dict[str, int]
     """counts for the operator; publishing them is not covered by any certificate"""
     schema: "Schema | None" = None
@@ -146,8 +125,8 @@ def read_people(
     from quietq.feedback.buckets import read_buckets
 
     people = count("people", people)
-    buckets, tally, counts = read_buckets(source, schema, engine_called(engine), statistic, keep)
-    sums = buckets if keep else Summed(statistic, tally)
+    sums, counts = read_buckets(source, schema, engine_called(engine), statistic, keep)
+    tally = sums.first_sum
     if tally.people > people:
         declared = f"the {people} that were declared"
         raise InvalidInput(f"There are more people in the data than {declared}; nothing was spent.")

@@ -26,7 +26,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from quietq.feedback.engines import Engine, in_turn
 from quietq.feedback.rows_folder import SHORT_PLACE, rows_folder
@@ -53,16 +53,14 @@ class RayEngine(Engine):
     """
 
     in_memory = False
-
-    def __init__(self) -> None:
-        self._own: _OwnRay | None = None
+    _own: ExitStack | None = None
 
     def map(self, function: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
         items = iter(items)
         first = list(itertools.islice(items, 1))  # what is refused at once starts no Ray
         if not first:
             return
-        self._own = _OwnRay.needed()
+        self._own = _own_ray()
         run, shared = ray.remote(_run), ray.put(function)
         ahead = 4 * int(ray.cluster_resources().get("CPU", 1))
         yield from in_turn(lambda item: run.remote(shared, item), _result, itertools.chain(first, items), ahead)
@@ -92,26 +90,21 @@ def _refusal(error: RayError) -> QuietqError:
     return EngineFailed(f"A task on the Ray cluster failed with {kind}; its logs there say more.")
 
 
-class _OwnRay:
-    """A Ray that was started here, for as long as somebody holds this."""
+_running: "weakref.ref[ExitStack] | None" = None
 
-    _running: "ClassVar[weakref.ref[_OwnRay] | None]" = None
 
-    def __init__(self) -> None:
-        ends = ExitStack()
-        ends.enter_context(ray_session())
-        ended = weakref.finalize(self, ends.close)
-        ended.atexit = False
-        atexit.register(ended)  # which comes before the folder of our own Ray is removed
-
-    @classmethod
-    def needed(cls) -> "_OwnRay | None":
-        """The one that runs, or a new one; None where somebody else's is initialised."""
-        if ray.is_initialized():
-            return None if cls._running is None else cls._running()
-        own = cls()
-        cls._running = weakref.ref(own)
-        return own
+def _own_ray() -> ExitStack | None:
+    """A Ray that was started here, for as long as somebody holds this; None where somebody else's is initialised."""
+    global _running
+    if ray.is_initialized():
+        return None if _running is None else _running()
+    own, ends = ExitStack(), ExitStack()
+    ends.enter_context(ray_session())
+    ended = weakref.finalize(own, ends.close)
+    ended.atexit = False
+    atexit.register(ended)  # which comes before the folder of our own Ray is removed
+    _running = weakref.ref(own)
+    return own
 
 
 @contextmanager

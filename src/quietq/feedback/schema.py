@@ -273,6 +273,11 @@ class Schema:
         return [self.person, *(field.column for field in self.fields.values())]
 
     @property
+    def together(self) -> bool:
+        """Whether rows belong together, under the name that comes first, so that a sample of them is of whole ones."""
+        return isinstance(next(iter(self.fields.values())), Group)
+
+    @property
     def ordering(self) -> tuple[str, ...]:
         """The fields by which a person's rows are in order as a rule; where they are the same, all others decide."""
         return tuple(self.fields)[:1]

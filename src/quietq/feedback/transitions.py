@@ -43,6 +43,10 @@ class Steps(Schema):
         return [self.person, *named.values()]
 
     @property
+    def together(self) -> bool:
+        return True
+
+    @property
     def ordering(self) -> tuple[str, ...]:
         return tuple(name for name in ("episode", "step") if name in self.fields)
 
@@ -61,9 +65,6 @@ class Steps(Schema):
     def arrange(self, starts: Starts, columns: Columns) -> tuple[Int[np.ndarray, " left"], Columns]:
         size = len(next(iter(columns.values())))
         person = np.repeat(np.arange(len(starts)), np.diff(starts, append=size))
-        if self.in_order and "episode" in columns:  # rows stand as they came, whatever their episode
-            order = np.lexsort((columns["episode"], person))
-            columns, person = {name: column[order] for name, column in columns.items()}, person[order]
         begins = np.zeros(size, bool)
         begins[starts] = True
         if "episode" in columns:
