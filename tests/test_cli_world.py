@@ -245,13 +245,14 @@ def test_the_page_for_users(quietq, tmp_path, monkeypatch):
     """Its commands, on fewer people and steps; `test_readme.py` runs its Python."""
     page = (Path(__file__).parents[1] / "docs" / "sessions.md").read_text(encoding="utf-8")
     blocks = re.findall(r"(?ms)^```console\n(.*?)^```$", page)
-    make_up, check, release = (
+    make_up, rehearsal, check, release = (
         " ".join(one.replace("\\\n", " ").split())
         for block in blocks for one in block.split("$ ")[1:]
     )  # fmt: skip
     assert release.count("--wanted 400 --steps 500") == 1
     release = release.replace("--wanted 400 --steps 500", "--wanted 10 --steps 15")
-    for command in (f"{make_up} --people 40", check, release):
+    rehearsal = f"{rehearsal} --people 40 --steps 15 --draws 1"
+    for command in (f"{make_up} --people 40", rehearsal, check, release):
         monkeypatch.setattr(sys, "argv", shlex.split(command))
         with pytest.raises(SystemExit) as done:
             main()

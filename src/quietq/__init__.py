@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from quietq.worlds import (
         PrivateReward as PrivateReward,
         plan_linear as plan_linear,
+        rehearse as rehearse,
         relabel as relabel,
     )
 
@@ -80,7 +81,7 @@ _ROOMS = {
     ),
     "publishing": "check publish to_minari",
     "released": "InvalidRelease PrivateFunction PrivateWorld WorldModel load",
-    "worlds": "PrivateReward plan_linear relabel",
+    "worlds": "PrivateReward plan_linear rehearse relabel",
 }
 _WHERE = {name: f"quietq.{room}" for room, names in _ROOMS.items() for name in names.split()}
 

@@ -143,7 +143,7 @@ def test_the_number_of_people_is_found_by_doubling_and_halving():
 def test_refusals():
     for change, words in (
         ({"kind": "rankings"}, "kind must be one of ratings, comparisons, not 'rankings'."),
-        ({"kind": "sessions"}, r"no plan for sessions.*privatise\(..., simulate=seed\).*docs/sessions.md"),
+        ({"kind": "sessions"}, r"rehearse a release of sessions.*qq.rehearse\(...\).*docs/sessions.md"),
         ({"people": 1}, "people must be a whole number of at least 2, not 1."),
         ({"rows": 0}, "rows must be a whole number of at least 1, not 0."),
         ({"rows": 10**6}, r"people times rows must be at most 1e\+07"),

@@ -4,15 +4,29 @@ See docs/theory.md#gaussian-curve.
 """
 
 import math
+import sys
 import warnings
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 import quietq as qq
 from quietq.cli.app import answer, app, number, show_table
 from quietq.cli.config import Config
-from quietq.cli.options import REWARD_FEEDBACK, AsJson, Delta, Epsilon, Level, People, complete
+from quietq.cli.options import (
+    REWARD_FEEDBACK,
+    AsJson,
+    Box,
+    Delta,
+    Epsilon,
+    HighReward,
+    Level,
+    LowReward,
+    People,
+    complete,
+    read_pairs,
+)
 
 PANEL = "Before you spend anything"
 
@@ -22,7 +36,8 @@ def plan(
     kind: Annotated[
         str,
         typer.Argument(
-            help=f"What people will give: {' or '.join(REWARD_FEEDBACK)}.", autocompletion=complete(REWARD_FEEDBACK)
+            help=f"What people will give: {', '.join(REWARD_FEEDBACK)} or sessions.",
+            autocompletion=complete((*REWARD_FEEDBACK, "sessions")),
         ),
     ],
     people: Annotated[int, typer.Option(help="How many people there will be.")],
@@ -36,14 +51,39 @@ def plan(
     useful: Annotated[float, typer.Option(help="Correlation from which on a reward is useful.")] = 0.9,
     draws: Annotated[int, typer.Option(help="Simulations of each; more of them make better numbers.")] = 5,
     seed: Annotated[int, typer.Option(help="Makes the simulations repeatable.")] = 0,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID or FILE.qq", help="Of sessions: the Gymnasium environment or private world that people act in."
+        ),
+    ] = None,
+    behaviour: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.qq", help="Of sessions: a policy that people act by; default at random."),
+    ] = None,
+    box: Box = None,
+    low: LowReward = None,
+    high: HighReward = None,
+    steps: Annotated[int, typer.Option(help="Of sessions: the most steps of an episode.")] = 300,
+    wanted: Annotated[float | None, typer.Option(help="Of sessions: the return from which on a policy works.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Of sessions: take about a minute.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Of sessions: a picture of expected returns, .png or .svg.")] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what to expect of a private reward before anything is spent, and how many people it takes."""
+    """Tell what to expect of a private release before anything is spent, and how many people it takes."""
     from quietq.privacy.checks import plural
     from quietq.progress import progress_of
 
     budget = qq.Budget(epsilon, delta)
+    if kind == "sessions":
+        rewards = None if low is None or high is None else (low, high)
+        asked = {"people": people, "wanted": wanted, "steps": steps, "draws": draws, "seed": seed, "rewards": rewards}
+        limits = {"sizes": (), "minutes": 1.0} if quick else {}
+        return _rehearse(env, budget, behaviour, plot, as_json, {**asked, **limits, "box": read_pairs(box)})
+    for name, given in {"env": env, "behaviour": behaviour, "wanted": wanted, "plot": plot}.items():
+        if given is not None:
+            raise qq.InvalidInput(f"--{name} is for sessions: leave it out.")
     with progress_of("Simulating people", transient=True) as progress:
         found = qq.plan(
             kind,
@@ -80,6 +120,51 @@ def plan(
         "All people were simulated, and nothing was spent. A reward that is rougher than these, or states that are "
         "crowded in parts of the box, take more."
     )
+
+
+def _rehearse(
+    env: str | None,
+    budget: qq.Budget,
+    behaviour: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    asked: dict[str, Any],
+) -> None:
+    """Releases sessions of made-up people, and tells by a table what to expect."""
+    from quietq.cli.releasing import check_outputs, draw
+    from quietq.cli.report.pictures import plot_rehearsal
+    from quietq.progress import progress_of, write_seconds
+
+    if env is None:
+        raise qq.InvalidInput("--env must say where people act: a Gymnasium id, or a private world's file.")
+    check_outputs([], plot=plot)
+    source = qq.load(env) if env.endswith(".qq") else env
+    policy = None if behaviour is None else qq.load(behaviour)
+    act = None if policy is None else lambda seen, _: policy.predict(seen)[0]  # type: ignore[union-attr]
+    with progress_of("Releasing people who are made up", transient=True) as progress:
+        found = qq.rehearse(
+            source,  # type: ignore[arg-type]
+            budget,
+            behaviour=act,
+            tell=lambda minutes: print(f"This takes about {write_seconds(60 * minutes)}.", file=sys.stderr),
+            progress=progress,
+            **asked,
+        )
+    draw(plot, lambda path: plot_rehearsal(found, path))
+    if as_json:
+        return answer(True, found.to_dict())
+    table = [
+        (f"{one.people:,}", one.way, number(one.score), number(one.spread), len(one.scores)) for one in found.expected
+    ]
+    headings = ("people", "way", "expected score", "spread", "draws")
+    show_table(f"Sessions from {env}, ({budget.epsilon:g}, {budget.delta:g})-DP", headings, table, ("way",))
+    print(f"With {found.people:,} people take {found.best.way}.")
+    if found.wanted is not None:
+        fewest = (
+            "No number that was tried works." if found.needed is None else f"From {found.needed:,} people on it works."
+        )
+        print(fewest)
+    print("All people were simulated, and nothing was spent. Yours may behave otherwise.")
 
 
 SENTENCES = {

@@ -129,9 +129,8 @@ def plan(
     """
     if kind == "sessions":
         raise InvalidInput(
-            "There is no plan for sessions, because worlds differ too much: make people up who are like yours, and try "
-            "privatise(..., simulate=seed) on them, as docs/sessions.md says under 'Is it good enough?'. A plan is for "
-            "ratings or comparisons."
+            "A plan is for ratings or comparisons. Worlds differ too much: rehearse a release of sessions in a "
+            "simulator that is like yours, by qq.rehearse(...), as docs/sessions.md says."
         )
     one_of("kind", kind, ("ratings", "comparisons"))
     survey = Survey(kind, rows, dimension, items, actions, options)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from quietq.cli.report.look import STYLES, checked, new_figure, plain, save_released
+from quietq.cli.report.look import STYLES, checked, new_figure, plain, save, save_released
 from quietq.privacy.errors import InvalidInput
 from quietq.released import PrivateNetwork
 from quietq.released.private_function import PrivateFunction, PrivateKnots, PrivateTable
@@ -19,6 +19,8 @@ from quietq.released.private_world import PrivateWorld, spreads
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from quietq.worlds import Rehearsal
 
 BAND = "#9ECAE9"
 POINTS = 1025
@@ -157,6 +159,23 @@ def _levels(low: float, high: float) -> Float[np.ndarray, " levels"]:
 
 
 # A world
+
+
+def plot_rehearsal(found: "Rehearsal", path: str | os.PathLike[str]) -> None:
+    """Draws what to expect of a release to a PNG or SVG file: scores and their spread, by the number of people."""
+    figure = new_figure()
+    panel = _panel(figure)
+    for i, way in enumerate(dict.fromkeys(one.way for one in found.expected)):
+        rows = [(one.people, one.score, one.spread) for one in found.expected if one.way == way]
+        people, scores, spreads = zip(*rows, strict=True)
+        color, line = STYLES[i % len(STYLES)]
+        panel.errorbar(people, scores, spreads, color=color, linestyle=line, marker="o", capsize=4, label=way)
+    if found.wanted is not None:
+        panel.axhline(found.wanted, color="grey", linewidth=1, label="wanted")
+    panel.set_xscale("log")
+    plain(panel, "people", "expected score, and its spread")
+    _draw_key(panel)
+    save(figure, checked(path), "What to expect of a private release", "People were made up; nothing was spent.")
 
 
 def plot_world(world: PrivateWorld, path: str | os.PathLike[str]) -> None:
