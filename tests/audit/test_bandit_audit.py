@@ -328,6 +328,6 @@ def test_many_plays_cannot_be_told_apart_unless_answers_are_kept(kind: Any, budg
 
 def test_what_is_looked_at_are_sums_of_the_episode_alone() -> None:
     visits = [Visit(None, (1.0, 0.0))] * 40
-    seen = play(Episodes(2, PURE, simulate=3), visits)
-    looked = np.concatenate(seen.looked)
+    seen, _ = play(Episodes(2, PURE, simulate=3), visits)
+    looked = np.concatenate(seen)
     assert set(looked) <= {0.0, 1.0, 2.0, 4.0, 8.0, 16.0}

@@ -15,7 +15,7 @@ import pytest
 from broken_copies import BALL, DELTA, PURE, STRONG, SURE, altered, both, check, halve_draws
 
 from quietq import Budget, SupBall
-from quietq.audit.distinguisher import Scores
+from quietq.audit.distinguisher import Seen
 from quietq.audit.draws import audit_reward
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.feedback.own_function import OwnFunction
@@ -127,7 +127,7 @@ def test_half_the_pure_noise_is_caught(kind: str, broken: bool) -> None:
         noised = Ball(2, Answers()).draws(epsilon / 0.04, entropy, runs) + side * move
         return np.linalg.norm(noised, axis=1) - np.linalg.norm(noised - move, axis=1)
 
-    judged, taught = (Scores(scores(0, learning), scores(1, learning)) for learning in (0, 1))
+    judged, taught = (Seen(scores(0, learning), scores(1, learning)) for learning in (0, 1))
     attack = Attack(f"{kind}, k-norm", "none", "one move", "one move", "2 numbers", "likelihood ratio")
     check(count_errors(judged, taught.thresholds(runs, 0.0, SURE), attack, promise), broken)
 

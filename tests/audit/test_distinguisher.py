@@ -1,4 +1,4 @@
-"""Scores that are learned are nearly the best, and what is judged has no say in them or in their thresholds."""
+"""Seen that are learned are nearly the best, and what is judged has no say in them or in their thresholds."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from quietq import Budget, InvalidInput, SupBall
 from quietq.audit import distinguisher, draws
-from quietq.audit.distinguisher import Expected, Scores, Seen, Thresholds, learn
+from quietq.audit.distinguisher import Expected, Seen, Thresholds, learn
 from quietq.audit.draws import audit_draws
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.paper import InputNoise
@@ -146,15 +146,15 @@ def test_thresholds_lie_where_they_tell_the_most() -> None:
     alike = Expected(2.0, 1.0, 2.0, 1.0).thresholds(1000, 0.0, 0.95)
     assert (alike.epsilon, alike.mu) == (2.0, 2.0)
     rng = np.random.default_rng(0)
-    empirical = Scores(rng.normal(size=2000), rng.normal(size=2000) + 3).thresholds(1000, 1e-4, 0.95)
+    empirical = Seen(rng.normal(size=2000), rng.normal(size=2000) + 3).thresholds(1000, 1e-4, 0.95)
     assert empirical.mu == pytest.approx(1.5, abs=0.4)
 
 
-def judged_by(monkeypatch: pytest.MonkeyPatch, module: Any) -> list[tuple[Scores, Thresholds]]:
+def judged_by(monkeypatch: pytest.MonkeyPatch, module: Any) -> list[tuple[Seen, Thresholds]]:
     """What `count_errors` is given, from here on."""
-    given: list[tuple[Scores, Thresholds]] = []
+    given: list[tuple[Seen, Thresholds]] = []
 
-    def noting(scores: Scores, thresholds: Thresholds, *rest: Any) -> Finding:
+    def noting(scores: Seen, thresholds: Thresholds, *rest: Any) -> Finding:
         given.append((scores, thresholds))
         return count_errors(scores, thresholds, *rest)
 

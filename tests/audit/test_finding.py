@@ -10,7 +10,7 @@ import pytest
 
 from quietq import Budget, InvalidInput, SupBall
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
-from quietq.audit.distinguisher import Scores, Thresholds
+from quietq.audit.distinguisher import Seen, Thresholds
 from quietq.audit.draws import audit_mechanism
 from quietq.audit.finding import TOLD, Attack, Finding, Promise, Unprotected, count_errors, write_tables
 from quietq.mechanisms.path import GaussianProcessMechanism
@@ -88,7 +88,7 @@ def test_more_confidence_finds_less() -> None:
 
 
 def test_errors_are_counted_at_each_threshold() -> None:
-    scores = Scores(np.array([0.0, 1.0, 2.0]), np.array([1.5, 2.5, 3.5]))
+    scores = Seen(np.array([0.0, 1.0, 2.0]), np.array([1.5, 2.5, 3.5]))
     found = count_errors(scores, Thresholds(epsilon=1.0, mu=2.0), ATTACK, CERTIFIED, learned_on=4)
     assert (found.by_epsilon, found.by_mu, found.runs) == (Errors(1, 3, 0, 3), Errors(0, 3, 1, 3), 7)
 

@@ -164,7 +164,7 @@ def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(InvalidInput, match="one reward function"):
         frozen_release(GaussianProcessMechanism.for_relation(several, BUDGET, levels=4).mechanism)
     with pytest.raises(InvalidInput, match="no search among the neighbours of a Trajectories"):
-        moves(Trajectories(3, 1.0), Look.of(choose("path", OwnFunction(None, BALL), BUDGET)), np.random.default_rng(0))
+        moves(Trajectories(3, 1.0), Look(choose("path", OwnFunction(None, BALL), BUDGET)), np.random.default_rng(0))
 
 
 KERNELS = [

@@ -132,7 +132,7 @@ def test_a_name_that_cannot_travel_is_refused_before_anything_is_spent(column):
     assert account.spent_mu == 0
 
 
-@pytest.mark.parametrize("kind", ["table", "plane", "catalogue", "agent", "choosing policy", "moving policy", "cells"])
+@pytest.mark.parametrize("kind", ["table", "plane", "catalogue", "agent", "choosing policy", "moving policy"])
 def test_there_is_a_name_for_each_or_none(tmp_path, kind):
     path = tmp_path / "release.qq"
     publish(make(kind), path)

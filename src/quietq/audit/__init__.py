@@ -12,7 +12,6 @@ from quietq.audit.bounds import (
 )
 from quietq.audit.distinguisher import (
     Expected as Expected,
-    Scores as Scores,
     Seen as Seen,
     Thresholds as Thresholds,
     learn as learn,

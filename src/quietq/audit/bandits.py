@@ -33,28 +33,27 @@ Make = Callable[[int], PrivateBandit]
 """A policy that simulates by this seed."""
 
 
-class BanditLog(NamedTuple):
-    looked: list[np.ndarray]  # THE SECRET: before noise
-    noisy: list[np.ndarray]
+Numbers = list[np.ndarray]
+"""What was noised, or came of it, draw by draw."""
 
 
-def play(policy: PrivateBandit, visits: Sequence[Visit], replayed: list[np.ndarray] | None = None) -> BanditLog:
-    """What was noised while these people came by; with the noisy numbers of another play, if they are given."""
-    seen, draw = BanditLog([], []), policy._noised
+def play(policy: PrivateBandit, visits: Sequence[Visit], replayed: Numbers | None = None) -> tuple[Numbers, Numbers]:
+    """THE SECRET, what was noised while these people came by, and its noisy form: another play's, if that is given."""
+    looked, noisy, draw = Numbers(), Numbers(), policy._noised
 
     def noised(numbers: np.ndarray) -> np.ndarray:
-        place = len(seen.looked)
+        place = len(looked)
         if replayed is not None and (place >= len(replayed) or replayed[place].shape != numbers.shape):
             raise Unprotected("What one person gave changes when something is noised, or how much of it.")
-        seen.looked.append(numbers.copy())
-        seen.noisy.append(draw(numbers) if replayed is None else replayed[place])
-        return seen.noisy[-1]
+        looked.append(numbers.copy())
+        noisy.append(draw(numbers) if replayed is None else replayed[place])
+        return noisy[-1]
 
     setattr(policy, "_noised", noised)  # noqa: B010
     for visit in visits:
         arm = policy.choose(visit.context)
         policy.learn(visit.context, arm, visit.answers[arm], visit.person)
-    return seen
+    return looked, noisy
 
 
 def frozen_bandit(make: Make, before: Sequence[Visit], after: Sequence[Visit], seed: int = 0) -> Movement:
@@ -69,15 +68,15 @@ def frozen_bandit(make: Make, before: Sequence[Visit], after: Sequence[Visit], s
     """
     policy = make(seed)
     _check(policy, before, after)
-    first = play(policy, before)
-    second = play(make(seed), after, first.noisy)
-    if len(second.looked) != len(first.looked):
+    first, noisy = play(policy, before)
+    second, _ = play(make(seed), after, noisy)
+    if len(second) != len(first):
         raise Unprotected("What one person gave changes how often something is noised.")
-    moved = np.concatenate([np.zeros(1), *(b - a for a, b in zip(first.looked, second.looked, strict=True))])
+    moved = np.concatenate([np.zeros(1), *(b - a for a, b in zip(first, second, strict=True))])
     unit, pure = policy.law.cost(1.0), policy.is_pure
     stated = policy.budget.epsilon / (unit.epsilon or 1.0) if pure else policy.budget.mu / (unit.mu or 1.0)
     found = float(np.abs(moved).sum() if pure else np.linalg.norm(moved))
-    by = f"a transcript of {len(first.noisy)} draws"
+    by = f"a transcript of {len(noisy)} draws"
     return Movement(f"bandit/{policy.name}", stated, found, by, "sum of sizes" if pure else "Euclidean")
 
 
@@ -98,10 +97,10 @@ def audit_bandit(
     policy = make(0)
     _check(policy, before, after)
     budget, pure = policy.budget, policy.is_pure
-    count = min(most, sum(one.size for one in play(policy, before).noisy))
+    count = min(most, sum(one.size for one in play(policy, before)[1]))
 
     def draw(side: int, seed: int) -> Float[np.ndarray, " numbers"]:
-        noisy = play(make(seed), after if side else before).noisy
+        _, noisy = play(make(seed), after if side else before)
         row = np.concatenate([np.zeros(0), *(one.ravel() for one in noisy)])[:count]
         return np.concatenate([row, np.zeros(count - len(row))])
 

@@ -24,24 +24,20 @@ _TRIED = 161
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What the adversary saw of the runs under r and under r', a row a run."""
+    """What the adversary saw of the runs under r and under r': a row a run, or a score, larger where r' is likelier."""
 
-    first: Float[np.ndarray, "runs numbers"]
-    second: Float[np.ndarray, "runs numbers"]
+    first: Float[np.ndarray, "runs *numbers"]
+    second: Float[np.ndarray, "runs *numbers"]
 
     def split(self, number: int) -> tuple["Seen", "Seen"]:
+        """The first runs of both worlds, and the others."""
         return Seen(self.first[:number], self.second[:number]), Seen(self.first[number:], self.second[number:])
 
-    def scored(self, weights: Float[np.ndarray, " numbers"]) -> "Scores":
-        return Scores(self.first.astype(np.float64) @ weights, self.second.astype(np.float64) @ weights)
+    def scored(self, weights: Float[np.ndarray, " numbers"]) -> "Seen":
+        """The score that each run has by these weights of its numbers."""
+        return Seen(self.first.astype(np.float64) @ weights, self.second.astype(np.float64) @ weights)
 
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """One number a run, larger where r' is likelier."""
-
-    first: Float[np.ndarray, " runs"]
-    second: Float[np.ndarray, " runs"]
+    # Of scores
 
     def normal(self) -> "Expected":
         spread = max(np.ptp(np.concatenate([self.first, self.second])), 1.0)

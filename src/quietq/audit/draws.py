@@ -15,6 +15,7 @@ See docs/theory.md#lower-bounds.
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,14 +25,14 @@ from jaxtyping import Float
 from scipy.special import chdtr
 
 from quietq.audit.bounds import MOST_RUNS
-from quietq.audit.distinguisher import LEARNED_SHARE, Expected, Scores, Seen, learn
+from quietq.audit.distinguisher import LEARNED_SHARE, Expected, Seen, learn
 from quietq.audit.finding import Attack, Finding, Promise, Unprotected, count_errors
 from quietq.audit.neighbours import add_move, farthest_move, neighbours
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import GaussianProcessMechanism
 from quietq.mechanisms.release import Mechanism, Query
-from quietq.noise import Entropy, Exponential, SeededEntropy
+from quietq.noise import Exponential, SeededEntropy
 from quietq.noise.grid_path import GridShape
 from quietq.noise.laws import Gaussian
 from quietq.privacy import Budget, RkhsBall, epsilon_from_mu
@@ -85,15 +86,12 @@ def audit_draws(
                 progress(side * turns + turn + 1, 2 * turns)
         return np.array(found, np.float64) if together == 1 else np.concatenate(found)[:runs]
 
-    first, second = drawn(0), drawn(1)
     pilot = 0 if expected is not None else round(LEARNED_SHARE * runs)
-    if first.ndim == 2:
-        taught, rest = Seen(first, second).split(pilot)
+    taught, judged = Seen(drawn(0), drawn(1)).split(pilot)
+    known = taught if expected is None else expected
+    if judged.first.ndim == 2:
         weights, known = learn(taught)
-        judged = rest.scored(weights)
-    else:
-        judged = Scores(first[pilot:], second[pilot:])
-        known = Scores(first[:pilot], second[:pilot]) if expected is None else expected
+        judged = judged.scored(weights)
     thresholds = known.thresholds(runs - pilot, promise.delta, confidence)
     return count_errors(judged, thresholds, attack, promise, confidence, pilot, time.monotonic() - began)
 
@@ -107,46 +105,43 @@ class BestTest:
     after: Feedback | OwnFunction
 
     @cached_property
-    def _first(self) -> tuple[Query, list[np.ndarray]]:
-        query = next(self.mechanism.run())
-        return query, self._numbers(query)
+    def _first(self) -> list[np.ndarray]:
+        """What the first query asks of either neighbour, which is the same in all releases."""
+        return self._numbers(next(self.mechanism.run()))
 
     def _numbers(self, query: Query) -> list[np.ndarray]:
         return [query.numbers(feedback) for feedback in (self.before, self.after)]
 
-    @cached_property
-    def _asks_once(self) -> bool:
-        steps = self.mechanism.run()
-        next(steps)
-        try:
-            steps.send(self._first[1][0])
-        except StopIteration:
-            return True
-        return False
+    def _answer(self, answer: Callable[[Query, list[np.ndarray]], np.ndarray]) -> list[Query]:
+        """Runs the mechanism on such answers, which may look at what either neighbour would say; gives its queries."""
+        steps, queries, seen = self.mechanism.run(), list[Query](), None
+        with suppress(StopIteration):
+            while True:
+                query: Query = steps.send(seen)  # pyright: ignore[reportArgumentType]
+                numbers = self._numbers(query) if queries else self._first
+                queries.append(query)
+                seen = answer(query, numbers)
+        return queries
 
     def score(self, side: int, seed: int) -> float:
         """Of a simulated release of `before` (side 0) or `after`: above 0 where the second is the likelier."""
-        entropy = SeededEntropy(seed)
-        query, numbers = self._first
-        seen, score = _compare(query, numbers, side, entropy)
-        if self._asks_once:
-            return score
-        steps, scores = self.mechanism.run(), [score]
-        next(steps)
-        while True:
-            try:
-                query = steps.send(seen)
-            except StopIteration:
-                return math.fsum(scores)
-            seen, score = _compare(query, self._numbers(query), side, entropy)
-            scores.append(score)
+        entropy, scores = SeededEntropy(seed), list[float]()
+
+        def answer(query: Query, numbers: list[np.ndarray]) -> np.ndarray:
+            seen = query.law.add(numbers[side], entropy)
+            before, after = (query.law.log_density(seen - each) for each in numbers)
+            scores.append(after - before)
+            return seen
+
+        self._answer(answer)
+        return math.fsum(scores)
 
     @cached_property
     def mu(self) -> float | None:
         """How far apart the two are in Gaussian DP, exactly; None for pure noise and for more than one query."""
-        query, (before, after) = self._first
-        unit = query.law.cost(1.0).mu
-        return None if unit is None or not self._asks_once else unit * query.law.distance(after - before)
+        query, *further = self._answer(lambda _, numbers: numbers[0])
+        unit, (before, after) = query.law.cost(1.0).mu, self._first
+        return None if unit is None or further else unit * query.law.distance(after - before)
 
     @property
     def expected(self) -> Expected | None:
@@ -155,7 +150,7 @@ class BestTest:
 
     @property
     def count(self) -> int:
-        return self._first[1][0].size
+        return self._first[0].size
 
     def audit(self, runs: int, move: str = "other data", attack: Attack | None = None, **options: Any) -> Finding:
         """Releases both as often as that, by simulation, and tells them apart.
@@ -168,12 +163,6 @@ class BestTest:
             attack = Attack(name, kind, str(self.mechanism.relation), move, seen, "likelihood ratio")
         promise = Promise.of_mechanism(self.mechanism)
         return audit_draws(self.score, runs, attack, promise, **{"expected": self.expected, **options})
-
-
-def _compare(query: Query, numbers: list[np.ndarray], side: int, entropy: Entropy) -> tuple[np.ndarray, float]:
-    seen = query.law.add(numbers[side], entropy)
-    before, after = (query.law.log_density(seen - each) for each in numbers)
-    return seen, after - before
 
 
 def audit_reward(
@@ -276,7 +265,7 @@ def optimal_weights(law: Gaussian, difference: Float[np.ndarray, " numbers"]) ->
 
 
 def _check_independent(scores: Float[np.ndarray, " outputs"]) -> None:
-    """Scores of one release, in units of their deviation: if outputs shared noise, they would lie closer together."""
+    """Seen of one release, in units of their deviation: if outputs shared noise, they would lie closer together."""
     spread = float(((scores - scores.mean()) ** 2).sum())
     if chdtr(len(scores) - 1, spread) < 1e-12:
         raise Unprotected("The outputs of one release share their noise, so each gives the others away.")

@@ -10,7 +10,7 @@ from typing import Literal
 from scipy.special import ndtri
 
 from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
-from quietq.audit.distinguisher import Scores, Thresholds
+from quietq.audit.distinguisher import Seen, Thresholds
 from quietq.mechanisms.release import Mechanism
 from quietq.privacy import Certificate, InvalidInput, QuietqError
 from quietq.privacy.limits import guess_right
@@ -107,7 +107,7 @@ class Finding:
 
 
 def count_errors(
-    scores: Scores,
+    scores: Seen,
     thresholds: Thresholds,
     attack: Attack,
     promise: Promise,

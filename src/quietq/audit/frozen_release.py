@@ -49,7 +49,7 @@ def frozen_release(
     """
 
     def search() -> Moves:
-        return moves(mechanism.relation, Look.of(mechanism), np.random.default_rng(seed))
+        return moves(mechanism.relation, Look(mechanism), np.random.default_rng(seed))
 
     def part_of(move: Move, part: float) -> OwnFunction:
         return OwnFunction(add_move(None, move, part), mechanism.relation)

@@ -14,7 +14,7 @@ norm, or close to one, so the farthest are corners of the relation's ball. A new
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -144,11 +144,10 @@ class Look:
     """The first look of a mechanism at its data: how long a move is there, and where functions are looked at."""
 
     mechanism: Mechanism
-    query: Query
 
-    @classmethod
-    def of(cls, mechanism: Mechanism) -> "Look":
-        return cls(mechanism, next(mechanism.run()))
+    @cached_property
+    def query(self) -> Query:
+        return next(self.mechanism.run())
 
     def length(self, move: Move) -> float:
         return self.query.law.distance(self.query.numbers(OwnFunction(move, self.mechanism.relation)))
@@ -167,7 +166,7 @@ class Look:
 
 def farthest_move(mechanism: Mechanism, seed: int = 0) -> tuple[str, Move]:
     """The move that is the longest in the distance of the mechanism's own law, and how it was found."""
-    look = Look.of(mechanism)
+    look = Look(mechanism)
     return run_search(moves(mechanism.relation, look, np.random.default_rng(seed)), look.length)[1:]
 
 

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -89,15 +89,12 @@ class Person:
     """Of every query, with nobody else there."""
 
 
-@dataclass(frozen=True, eq=False)
-class RowPair:
+class RowPair(NamedTuple):
+    """Two candidates, and how far apart they are as part of what is stated."""
+
     share: float
     one: Person
     other: Person
-
-    @property
-    def by(self) -> str:
-        return self.other.by
 
 
 class RowSearch:
@@ -349,7 +346,7 @@ def worst_rows(
     both = [[crowd.with_rows(person.rows) for person in (pair.one, pair.other)] for pair in pairs]
     shares = [frozen.share(*neighbours) for neighbours in both]
     best = int(np.argmax(shares))  # NaN is the worst of all
-    movement = frozen.movement(name or f"{mechanism.name}, one person's rows", shares[best], pairs[best].by)
+    movement = frozen.movement(name or f"{mechanism.name}, one person's rows", shares[best], pairs[best].other.by)
     *each, whole = search.best
     if len(each) > 1:
         movement = replace(movement, queries=tuple(pair.share for pair in each), together=whole.share)

@@ -14,6 +14,7 @@ Proof: docs/theory.md#post-processing.
 """
 
 import itertools
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,8 +81,9 @@ class LayeredFunction(Publishable):
         """Some states at a time, so that what they become in a layer fits the processor's cache."""
         points = self._inputs(states)
         flat = points.reshape(-1, self.box.dimension)
-        at_once = max(1, 2**17 // self._numbers_of_a_state())
-        values = np.empty((len(flat), self.weights[-1].shape[-2]))
+        widest = max(math.prod(weights.shape[:-1]) for weights in self.weights)  # of what a state becomes, in all runs
+        at_once = max(1, 2**17 // widest)
+        values = np.empty((len(flat), self.outputs))
         for begin in range(0, len(flat), at_once):
             values[begin : begin + at_once] = self._at(flat[begin : begin + at_once])
         return values.reshape(*points.shape[:-1], values.shape[1])
@@ -103,10 +105,6 @@ class LayeredFunction(Publishable):
     @abstractmethod
     def _inputs(self, states: object) -> Float[np.ndarray, "... d"]:
         """What the first layer is given, with an axis of coordinates also where there is one only."""
-
-    @abstractmethod
-    def _numbers_of_a_state(self) -> int:
-        """The most numbers that one state becomes in a layer."""
 
     @abstractmethod
     def _at(self, points: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points outputs"]: ...
@@ -258,10 +256,6 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
             return weights[:, :, nearest].swapaxes(1, 2)
         found = interpolate(weights.reshape(runs * actions, -1), self.size, unit)
         return found.reshape(len(unit), runs, actions).swapaxes(0, 1)
-
-    def _numbers_of_a_state(self) -> int:
-        widest = self.actions if self.form == "grid" else max(max(weights.shape[1:]) for weights in self.weights) + 1
-        return self.runs * widest
 
     def _runs(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "runs points actions"]:
         """Each training's network. Points are columns, so that a layer is one product and one pass."""
@@ -434,9 +428,6 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         self.box.to_unit(states)  # refuses what lies outside
         given = np.asarray(states, np.float64)
         return given[..., None] if self.box.dimension == 1 else given
-
-    def _numbers_of_a_state(self) -> int:
-        return max(map(len, self.biases))
 
     def one_by_one(self, observations: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some outputs"]:
         """All outputs at observations, each by products of its own: no other one in the array changes a bit of them.

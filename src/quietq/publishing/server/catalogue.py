@@ -4,7 +4,7 @@ Every record is a pydantic model, so that the OpenAPI document has it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,12 +90,8 @@ class CertificateRecord(Marked):
     assumptions: list[dict[str, str | bool]]
 
 
-@dataclass(frozen=True)
-class ServedFile:
-    """A release's file as it was read once; workers are given these bytes, whatever happens to the file later."""
-
-    name: str
-    content: bytes = field(repr=False)
+ServedFile = tuple[str, bytes]
+"""A release's file as it was read once, by its name; workers are given these bytes, whatever happens to it later."""
 
 
 @dataclass(frozen=True)
@@ -112,27 +108,27 @@ Catalogue = dict[str, Served]
 
 def read_served(path: Path) -> ServedFile:
     """Reads a file whole; what is too large is refused before it is read."""
-    return ServedFile(path.name, read(path))
+    return path.name, read(path)
 
 
 def open_catalogue(files: Iterable[ServedFile], key: bytes | None = None) -> Catalogue:
     """The releases of these files, all checked; with a public `key`, a file that it did not sign is refused."""
     catalogue: Catalogue = {}
-    for file in files:
-        served = _open(file, key)
+    for name, content in files:
+        served = _open(name, content, key)
         other = catalogue.setdefault(served.record.id, served)
         if other is not served:
-            both = f"{shown(other.record.name)} and {shown(file.name)}"
+            both = f"{shown(other.record.name)} and {shown(name)}"
             raise InvalidInput(f"{both} hold the same release, {served.record.id}: give it once.")
     return catalogue
 
 
-def _open(file: ServedFile, key: bytes | None) -> Served:
+def _open(name: str, content: bytes, key: bytes | None) -> Served:
     try:
-        release = open_bytes(file.content)
+        release = open_bytes(content)
         require_signer("it", release.signer, key)
     except InvalidInput as error:
-        raise InvalidInput(f"{shown(file.name)} cannot be served: {error}") from error
+        raise InvalidInput(f"{shown(name)} cannot be served: {error}") from error
     function, certificate = release.function, release.certificate
     signed = signed_in_words(release.signer, key)
     record = ReleaseRecord(
@@ -140,7 +136,7 @@ def _open(file: ServedFile, key: bytes | None) -> Served:
         signed=signed,
         id=release.hash[:ID_DIGITS],
         hash=release.hash,
-        name=file.name,
+        name=name,
         what=_what(function),
         box=Sides(low=list(release.box.low), high=list(release.box.high)),
         coordinates=_coordinate_names(function),
@@ -183,32 +179,26 @@ def _coordinate_names(function: Publishable) -> list[str]:
     """What the coordinates of a state are called: as they were declared, if anybody did."""
     if _items(function) is not None:
         return ["item"]
-    if function.labels.states:
-        return _told("coordinate", function.labels.states)
-    if function.box.dimension == 1:
-        return ["state"]
-    return [f"coordinate {k}" for k in range(function.box.dimension)]
+    numbered = [f"coordinate {k}" for k in range(function.box.dimension)]
+    return _told("coordinate", function.labels.states) or (["state"] if len(numbered) == 1 else numbered)
 
 
 def _output_names(function: Publishable) -> list[str]:
-    """One name for each output, in their order."""
-    outputs = range(function.outputs)
+    """One name for each output, in their order: as they were declared, if anybody did."""
     if isinstance(function, EvaluatedPolicies):
         return list(function.names)
+    actions = _told("action", function.labels.actions)
     if isinstance(function, PrivateWorld):
-        named = _told("action", function.labels.actions)
-        after = ["the middle action"] if function.spaces.actions is None else named
+        after = ["the middle action"] if function.spaces.actions is None else actions
         return [f"next {where} after {action}" for action in after for where in _coordinate_names(function)]
-    if function.labels.actions:
-        return _told("action", function.labels.actions)
-    if function.choices is not None:
-        return [f"action {k}" for k in outputs]
-    if isinstance(function, PrivatePolicy):
-        return ["action"] if len(outputs) == 1 else [f"action[{k}]" for k in outputs]
-    if len(outputs) == 1:
+    if actions:
+        return actions
+    if isinstance(function, PrivatePolicy) and function.choices is None:
+        return ["action"] if function.outputs == 1 else [f"action[{k}]" for k in range(function.outputs)]
+    if function.outputs == 1 and function.choices is None:
         return ["value"]
-    each = "action" if isinstance(function, PrivateModel) else "output"
-    return [f"{each} {k}" for k in outputs]
+    each = "action" if function.choices is not None or isinstance(function, PrivateModel) else "output"
+    return [f"{each} {k}" for k in range(function.outputs)]
 
 
 def _told(kind: str, names: tuple[str, ...]) -> list[str]:
