@@ -21,7 +21,7 @@ from rich.table import Table
 
 import quietq as qq
 from benchmarks.real_data import CLASSES, star
-from quietq.feedback.trajectories import Cells
+from quietq.feedback.cells import Cells
 from quietq.released.evaluated_policies import EvaluatedPolicies
 
 BUDGET = qq.Budget(1.0, 1e-5)

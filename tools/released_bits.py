@@ -51,7 +51,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.noise.increments", "IncrementBody"),
     ("quietq.noise.grid_path", "GridShape"),
     ("quietq.feedback.synthetic", "Survey"),
-    ("quietq.feedback.trajectories", "Cells"),
+    ("quietq.feedback.cells", "Cells"),
     ("quietq.mechanisms", "expected"),
     ("quietq.feedback.own_function", "OwnFunction"),
     ("quietq.mechanisms.candidates", "MECHANISMS candidates"),

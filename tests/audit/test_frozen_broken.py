@@ -16,8 +16,8 @@ from quietq.audit.finding import Unprotected
 from quietq.audit.frozen_release import frozen_release
 from quietq.audit.worst_rows import worst_rows
 from quietq.feedback import Ratings
+from quietq.feedback.cells import Cells
 from quietq.feedback.own_function import OwnFunction
-from quietq.feedback.trajectories import Cells
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.path import Path
 from quietq.mechanisms.release import Mechanism, simulate

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from quietq.feedback.statistic import Vector
 from quietq.mechanisms.release import SLACK, Mechanism, Query
 from quietq.noise.box import Box
 from quietq.noise.laws import Gaussian, Independent
+from quietq.privacy.account import Issued
 from quietq.privacy.assumptions import Code
 from quietq.privacy.budget import Cost
 from quietq.privacy.certificate import Certificate
@@ -57,15 +57,11 @@ class Answers(Feedback):
 
 
 @dataclass(frozen=True)
-class PrivateLeaning:
+class PrivateLeaning(Issued):
     """What is released."""
 
     value: float
     certificate: Certificate
-    receipt: Any = None
-
-    def with_receipt(self, receipt):
-        return PrivateLeaning(self.value, self.certificate, receipt)
 
 
 class NoisyMean(Mechanism):

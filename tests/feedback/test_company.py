@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from quietq.feedback.cells import Cells
 from quietq.feedback.imitation_statistics import OwnReturns, ReachCounts, StateMoments
 from quietq.feedback.loss import Chosen, Ends, Squared, StepRewards
 from quietq.feedback.returns import ActionShares, Returns
 from quietq.feedback.row_statistics import ClippedGradient, Marginals, SecondMoments
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.statistic import Vector
-from quietq.feedback.trajectories import Cells
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Moves, NormalisedMoments
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Categorical, Columns, Fourier, Polynomials, Radial, Splines

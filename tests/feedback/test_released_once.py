@@ -230,7 +230,7 @@ def last(certificate: Any) -> tuple[str, bool]:
 
 def test_certificates_say_whether_an_account_was_charged(tmp_path: Any) -> None:
     from quietq import Trajectories
-    from quietq.feedback.trajectories import Cells
+    from quietq.feedback.cells import Cells
     from quietq.paper.baselines.balle import Evaluation
     from quietq.paper.observed import observe
     from quietq.worlds import WALK

@@ -23,7 +23,7 @@ from quietq import (
     privatise,
     publish,
 )
-from quietq.feedback.trajectories import Cells
+from quietq.feedback.cells import Cells
 from quietq.ledger import Ledger
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact import LazyUniform

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import ncx2
 
 from quietq import Budget
-from quietq.feedback.trajectories import Cells
+from quietq.feedback.cells import Cells
 from quietq.paper.baselines.balle import Evaluation
 from quietq.privacy.relations import Trajectories
 

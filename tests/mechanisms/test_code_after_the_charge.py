@@ -28,13 +28,13 @@ from quietq import (
     people,
     privatise,
 )
+from quietq.feedback.cells import Cells
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.statistic import Vector
-from quietq.feedback.trajectories import Cells
 from quietq.mechanisms.release import Mechanism, mean_of_people, release
 from quietq.paper import Evaluation
 from quietq.privacy import Certificate, QuietqError
-from quietq.privacy.account import Receipted
+from quietq.privacy.account import Issued
 from quietq.worlds.planning import LinearPolicy
 
 PEOPLE, HALF = 20, Budget(1.0, 1e-5)
@@ -127,8 +127,8 @@ class Own(Mechanism):
     def run(self):
         return (yield mean_of_people(OwnVector(self.code), self.people, self.budget.mu))
 
-    def result(self, released: Any, certificate: Certificate) -> Receipted:
-        return Receipted()
+    def result(self, released: Any, certificate: Certificate) -> Issued:
+        return Issued()
 
 
 @dataclass(frozen=True, eq=False)

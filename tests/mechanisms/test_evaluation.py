@@ -7,7 +7,8 @@ import pytest
 from evaluation_chain import GAMMA, STATES, chain, divergence, error, evaluation
 
 from quietq import Budget
-from quietq.feedback.trajectories import Cells, Visits
+from quietq.feedback.cells import Cells
+from quietq.paper.baselines.balle import Visits
 from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.relations import Trajectories
 from quietq.privacy.smooth_sensitivity import Admissible, delta_of_two_sizes, smooth_bound

@@ -7,7 +7,7 @@ import pytest
 from evaluation_chain import STATES, chain, evaluation
 
 from quietq import Budget, Certificate, InvalidInput, PrivacyWarning
-from quietq.feedback.trajectories import Cells
+from quietq.feedback.cells import Cells
 from quietq.privacy.relations import Trajectories
 from quietq.privacy.smooth_sensitivity import Admissible
 

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from quietq.feedback.trajectories import Cells, Visits, largest_return
-from quietq.paper.baselines.balle import LeastSquares, Ridge, Weighted
+from quietq.feedback.cells import Cells
+from quietq.paper.baselines.balle import LeastSquares, Ridge, Visits, Weighted, largest_return
 from quietq.privacy.relations import Trajectories
 from quietq.privacy.smooth_sensitivity import smooth_bound
 

@@ -8,9 +8,9 @@ import pytest
 from evaluation_chain import divergence
 
 from quietq import Accountant, Budget, InvalidInput
-from quietq.feedback.trajectories import Cells, Visits, largest_return
+from quietq.feedback.cells import Cells
 from quietq.noise import SeededEntropy
-from quietq.paper.baselines.balle import Evaluation
+from quietq.paper.baselines.balle import Evaluation, Visits, largest_return
 from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.relations import Trajectories
 

@@ -8,8 +8,8 @@ import polars
 import pytest
 
 from quietq import Accountant, Budget, InvalidInput, Ratings, Sessions, Trajectories, privatise
+from quietq.feedback.cells import Cells
 from quietq.feedback.own_function import OwnFunction
-from quietq.feedback.trajectories import Cells
 from quietq.mechanisms import evaluate_policies
 from quietq.mechanisms.candidates import choose
 from quietq.paper import Evaluation

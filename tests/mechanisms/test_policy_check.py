@@ -24,9 +24,9 @@ from quietq import (
     privatise,
     publish,
 )
+from quietq.feedback.cells import Cells
 from quietq.feedback.imitation_statistics import OwnReturns
 from quietq.feedback.statistic import Columns, Starts
-from quietq.feedback.trajectories import Cells
 from quietq.feedback.transition_statistics import EndRates
 from quietq.mechanisms.moments import log_odds
 from quietq.mechanisms.policy_values import learned_probabilities

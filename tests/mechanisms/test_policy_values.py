@@ -23,8 +23,8 @@ from quietq import (
     publish,
 )
 from quietq.audit.worst_rows import worst_rows
+from quietq.feedback.cells import Cells
 from quietq.feedback.returns import SQUARES, ActionShares, Returns
-from quietq.feedback.trajectories import Cells
 from quietq.mechanisms import policy_values
 from quietq.noise.box import Box
 from quietq.released.evaluated_policies import EvaluatedPolicies

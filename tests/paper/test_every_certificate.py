@@ -32,7 +32,7 @@ from quietq import (
     privatise,
     publish,
 )
-from quietq.feedback.trajectories import Cells
+from quietq.feedback.cells import Cells
 from quietq.mechanisms import knots, path
 from quietq.mechanisms.clone import CloneSettings, Cloning
 from quietq.mechanisms.release import release

@@ -46,7 +46,7 @@ from quietq.progress import progress_line
 if TYPE_CHECKING:
     import numpy as np
 
-    from quietq.feedback.trajectories import Cells
+    from quietq.feedback.cells import Cells
     from quietq.privacy import Account
     from quietq.released.publishable import Publishable
     from quietq.worlds import CheckedPolicy
@@ -352,7 +352,7 @@ def _read_policy(word: str) -> "tuple[str, str | Publishable]":
 def _read_behaviour(word: str | None) -> "Cells | Callable[[np.ndarray], np.ndarray] | None":
     import numpy as np
 
-    from quietq.feedback.trajectories import Cells
+    from quietq.feedback.cells import Cells
 
     if word is None:
         return None

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from quietq.feedback.cells import Cells
 from quietq.feedback.statistic import Columns, Starts, Vector
-from quietq.feedback.trajectories import Cells
 from quietq.noise.box import Box
 from quietq.privacy.checks import ask_code
 from quietq.privacy.errors import InvalidInput

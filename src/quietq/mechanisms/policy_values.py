@@ -18,10 +18,10 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Float
 
+from quietq.feedback.cells import Cells
 from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns, asked
 from quietq.feedback.row_statistics import COMPANY
 from quietq.feedback.sessions import Sessions
-from quietq.feedback.trajectories import Cells
 from quietq.mechanisms.release import (
     SLACK,
     Mechanism,

@@ -10,8 +10,8 @@ from quietq.audit.draws import audit_reward
 from quietq.audit.everything import PEOPLE, Audit, Check, PlannedAudit, check_confidence
 from quietq.audit.finding import Movement
 from quietq.audit.frozen_release import frozen_release
+from quietq.feedback.cells import Cells
 from quietq.feedback.own_function import OwnFunction
-from quietq.feedback.trajectories import Cells
 from quietq.mechanisms.candidates import choose
 from quietq.paper.agents import InLoopMethod, RewardLearner
 from quietq.paper.agents.method import Method

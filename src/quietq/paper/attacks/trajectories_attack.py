@@ -7,9 +7,9 @@ import numpy as np
 
 from quietq.audit.draws import audit_draws
 from quietq.audit.finding import Attack, Finding, Movement, Promise
-from quietq.feedback.trajectories import Cells, Trajectory, Visits
+from quietq.feedback.cells import Cells
 from quietq.noise import SeededEntropy
-from quietq.paper.baselines.balle import Evaluation
+from quietq.paper.baselines.balle import Evaluation, Trajectory, Visits
 from quietq.privacy import Budget, Trajectories
 from quietq.privacy.smooth_sensitivity import Admissible
 

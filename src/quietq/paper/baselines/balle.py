@@ -29,6 +29,11 @@ which is below H and H', that is at most |L^-1| |Phi' c| and sqrt(|L^-1|) Sum_s 
 Where the rows of Phi are orthogonal, cells do not meet, and each moves theta by at most
 2 V w_s |phi_s|/(w_s |phi_s|^2 max(n_s, 1) + ridge): the bound of LSW as the ridge goes to 0.
 
+Visits. Each trajectory counts at most once in a cell, with the discounted sum of its rewards from its first visit
+on. Rewards are clipped to [-R, R], trajectories cut at the horizon H, and returns clipped to [-V, V] *here*, for
+V = R (1 - gamma^H)/(1 - gamma) as floating point has it. So replacing one trajectory changes each count by at most 1,
+whatever the data hold. Cells are asked about one trajectory at a time: none can move another's.
+
 Counts and sums: docs/theory.md#visits.
 
 `walk_by_evaluation` makes it act, as the paper's figure 2 compares with it. The paper says that "the value function is
@@ -51,7 +56,7 @@ release. If the reward *function* changes, all steps change together, and nothin
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,8 +64,9 @@ from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
-from quietq.feedback.trajectories import Cells, Trajectory, Visits, checked, largest_return
+from quietq.feedback.cells import Cells
 from quietq.noise import SeededEntropy
 from quietq.noise.exact_gaussian import add_exactly, as_they_are
 from quietq.noise.own_values import shows_nothing
@@ -78,6 +84,81 @@ from quietq.worlds.walk import WALK
 _Counts = Int[np.ndarray, " cells"]
 _Distances = Int[np.ndarray, " distances"]
 _Bounds = Float[np.ndarray, " distances"]
+Trajectory = tuple[ArrayLike, ArrayLike]
+"""States s_0 .. s_(T-1), and the rewards that followed each of them."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Visits:
+    """First-visit Monte Carlo: private, and never part of a release."""
+
+    counts: Int[np.ndarray, " cells"]
+    """In each cell, how many trajectories came by."""
+    sums: Float[np.ndarray, " cells"]
+    """In each cell, the sum of their returns from the first visit on."""
+
+    @classmethod
+    def of(cls, data: Sequence[Trajectory], cells: Cells, gamma: float, relation: Trajectories) -> "Visits":
+        """Counts and sums of all trajectories; refuses what is not finite before the cells are asked."""
+        returns: list[list[float]] = [[] for _ in range(cells.count)]
+        most = largest_return(relation, gamma)
+        for states, rewards in checked(data, relation):
+            for cell, later in first_visits(states, rewards, cells, gamma, most):
+                returns[cell].append(later)
+        # fsum is exact up to its last place: the order and the number of people leave no trace in the rounding
+        return cls(np.array([len(r) for r in returns]), np.array([math.fsum(r) for r in returns]))
+
+
+def first_visits(
+    states: np.ndarray, rewards: np.ndarray, cells: Cells, gamma: float, largest: float
+) -> Iterator[tuple[int, float]]:
+    """Each cell that one trajectory comes by, with the return from its first visit on, clipped to the largest."""
+    later = np.clip(_returns(rewards, gamma), -largest, largest).tolist()
+    visited, first = np.unique(cells.index(states), return_index=True)
+    return ((cell, later[step]) for cell, step in zip(visited.tolist(), first.tolist(), strict=True) if cell >= 0)
+
+
+def largest_return(relation: Trajectories, gamma: float) -> float:
+    """The most that a return can be: R (1 - gamma^H)/(1 - gamma), or R/(1 - gamma) without a horizon.
+
+    >>> largest_return(Trajectories(count=9, largest_reward=1.0, horizon=2), gamma=0.5)
+    1.5
+    """
+    if not 0 <= gamma <= 1:
+        raise InvalidInput(f"gamma must lie between 0 and 1, not {gamma!r}.")
+    if gamma == 1:
+        if relation.horizon is None:
+            raise InvalidInput("gamma must be below 1, not 1.0, unless a horizon is declared.")
+        return relation.largest_reward * relation.horizon
+    left = 0.0 if relation.horizon is None else gamma**relation.horizon
+    return relation.largest_reward * (1 - left) / (1 - gamma)
+
+
+def checked(data: Sequence[Trajectory], relation: Trajectories) -> list[tuple[np.ndarray, np.ndarray]]:
+    """As many as were declared, as arrays of finite numbers, clipped and cut; no code of the caller's sees them."""
+    if len(data) != relation.count:
+        raise InvalidInput(f"{relation.count} trajectories were declared, but {len(data)} given.")
+    return [_checked(trajectory, relation) for trajectory in data]
+
+
+def _checked(trajectory: object, relation: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(trajectory, tuple | list) or len(trajectory) != 2:
+        raise InvalidInput("Each trajectory must be a pair (states, rewards).")
+    states, rewards = numbers("States", trajectory[0]), numbers("Rewards", trajectory[1])
+    if rewards.ndim != 1 or states.ndim < 1 or len(states) != len(rewards):
+        raise InvalidInput("Each trajectory must have one reward for each of its states.")
+    if not (np.isfinite(states).all() and np.isfinite(rewards).all()):
+        raise InvalidInput("States and rewards must be finite numbers; nothing was drawn.")
+    largest, end = relation.largest_reward, relation.horizon
+    return states[:end], np.clip(rewards[:end], -largest, largest)
+
+
+def _returns(rewards: np.ndarray, gamma: float) -> list[float]:
+    later, total = [], 0.0
+    for reward in rewards[::-1].tolist():
+        total = reward + gamma * total
+        later.append(total)
+    return later[::-1]
 
 
 class LeastSquares(ABC):
