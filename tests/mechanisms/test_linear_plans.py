@@ -267,6 +267,25 @@ def test_wrappers_of_stable_baselines_are_seen_through(listed, tmp_path):
         publish(model, tmp_path / "policy.qq", trained_on=first)
 
 
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_model_of_stable_baselines_is_checked_as_it_is_published(numbers, listed, tmp_path):
+    sb3 = pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    world, *_ = released(True) if numbers else listed
+    people = read(rows_of(PEOPLE, 4, numbers=numbers), PEOPLE, numbers)
+    env = VecNormalize(world.env(steps=STEPS, copies=2, stable_baselines=True))
+    model = sb3.PPO("MlpPolicy", env, n_steps=8, batch_size=16, policy_kwargs={"net_arch": [4]}, device="cpu")
+    model.learn(32)
+    found = ask(model, people, Budget(1, 1e-5), 1, trained_on=env, steps=STEPS, account=Accountant(WHOLE))
+    spoken_for = replace(found, share=1.0, agreement=None)
+    publish(model, tmp_path / "policy.qq", trained_on=env, check=spoken_for)
+    assert digest_of(load(tmp_path / "policy.qq")) == found.policy
+    model.learn(32)  # another policy by now
+    with pytest.raises(InvalidInput, match="check must be of the policy that is published"):
+        publish(model, tmp_path / "policy.qq", trained_on=env, check=spoken_for)
+
+
 def test_another_reward_in_a_private_world_would_hide_what_the_world_promises(listed):
     from gymnasium.vector import SyncVectorEnv
     from gymnasium.wrappers import TimeLimit

@@ -162,7 +162,7 @@ def test_a_clone_that_was_checked_promises_both(tmp_path):
     publish(policy, tmp_path / "policy.qq", check=spoken_for)
     assert load(tmp_path / "policy.qq").certificate.mu == pytest.approx(BUDGET.mu)
     with pytest.raises(InvalidInput, match="check must be of the policy that is published"):
-        publish(replace(policy, clip=3.0), tmp_path / "other.qq", check=spoken_for)
+        publish(policy, tmp_path / "other.qq", check=replace(spoken_for, policy="that of another policy"))
     with pytest.raises(InvalidInput, match="what another world cost would not be counted"):
         publish(policy, tmp_path / "other.qq", check=replace(spoken_for, share=0.9))
 

@@ -13,6 +13,7 @@ from quietq.feedback.ratings import Ratings
 from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.mechanisms.reward_check import CheckedReward, RewardCheck
+from quietq.noise import Box
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.checks import instance
@@ -91,7 +92,7 @@ def check(
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     mechanism: PolicyCheck | RewardCheck
     if isinstance(feedback, Sessions):
-        policy, world = _policy_of(released, trained_on)
+        policy, world = _policy_of(released, trained_on, feedback.box)
         mechanism = PolicyCheck(
             policy, feedback, budget, world=world, wanted=wanted, steps=steps, returns=returns, threshold=go
         )
@@ -113,23 +114,21 @@ def check(
     return release(mechanism, feedback, account)
 
 
-def _policy_of(released: Any, trained_on: object) -> tuple[PrivatePolicy, PrivateWorld | None]:
+def _policy_of(released: Any, trained_on: object, box: Box) -> tuple[PrivatePolicy, PrivateWorld | None]:
     """What of it would be published, and the private world that it was trained in, if it was one."""
     if type(released) is LinearPolicy:
         trained_on = released.made_in if trained_on is None else trained_on
-        return policy_of_plan(released, trained_on), _world_of(trained_on)
-    if is_model(released):
+        policy = policy_of_plan(released, trained_on)
+    elif is_model(released):
         from quietq.publishing.stable_baselines import policy_of  # needs that library, which the caller has
 
-        return policy_of(released, trained_on), _world_of(trained_on)
-    if type(released) is PrivatePolicy:
-        return released, _world_of(trained_on)
-    raise InvalidInput(
-        "released must be a policy that can be published: a plan of plan_linear, a model of Stable-Baselines3 or a "
-        f"private policy, not a {type(released).__name__}."
-    )
-
-
-def _world_of(trained_on: object) -> PrivateWorld | None:
+        policy = policy_of(released, trained_on, box)
+    elif type(released) is PrivatePolicy:
+        policy = released
+    else:
+        raise InvalidInput(
+            "released must be a policy that can be published: a plan of plan_linear, a model of Stable-Baselines3 or a "
+            f"private policy, not a {type(released).__name__}."
+        )
     behind = None if trained_on is None else release_behind(trained_on)
-    return behind if isinstance(behind, PrivateWorld) else None
+    return policy, behind if isinstance(behind, PrivateWorld) else None
