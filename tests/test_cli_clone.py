@@ -43,7 +43,7 @@ def test_words_for_people_and_actions_that_are_numbers(quietq: Any, rows: Path) 
     for words in (
         "This policy imitates people: states x [-1, 1]; actions force [-2, 2].",
         "policy/clone: is certified to be (60, 1e-05)-differentially private",
-        "- enforced: Released is where states lie and a policy that imitates people, noised, and no row of it.",
+        "- enforced: The distribution of states and a policy that imitates people are released with noise, and no row.",
         "May be published: policy.qq",
         "Not private, for you only: used rows",
     ):

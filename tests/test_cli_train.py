@@ -195,7 +195,7 @@ def test_an_interrupted_training_is_lost_and_says_what_was_spent(quietq, tmp_pat
     assert err.startswith("\nquietq: stopped: the training is lost")
     assert (said in err, err.count("\n")) == (True, 2)
     assert not (tmp_path / "run" / "agent.qq").exists()
-    assert "nothing here may leave" in (tmp_path / "run" / "README.txt").read_text()
+    assert "publish nothing of it but reward.qq" in (tmp_path / "run" / "README.txt").read_text()
     code, _, err = quietq(f"paper train {method} --out run")
     assert (code, "holds files already" in err) == (2, True)
     if "reward.qq" in said:

@@ -59,7 +59,7 @@ def rows(tmp_path):
 def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     words = f"world rows.parquet {PAIRED} --end end --people 30 {PROMISE} --wanted 3 --steps 5 --out world.qq"
     code, out, err = quietq(f"{words} --go 0.4 --policy plan.qq --plot world.png --json")
-    assert (code, err.count("warning"), "No whole step comes to an end" in err) == (0, 1, True)
+    assert (code, err.count("warning"), "No complete step is terminal" in err) == (0, 1, True)
     found = json.loads(out)
     world = qq.load(tmp_path / "world.qq")
     assert isinstance(world, qq.PrivateWorld)
@@ -91,14 +91,14 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
     world = qq.load(tmp_path / "world.qq")
     assert isinstance(world, qq.PrivateWorld)
     for words in (
-        "Steps of x: noise moves what is expected by about",
-        "Rewards, from 0 to 1: expect them to be off by about",
-        "Noise alone moved them by about",
+        "Steps of x: the expected next value has a standard error from noise of about",
+        "Rewards, from 0 to 1: expected error about",
+        "Noise alone: about",
         "Episodes never end by themselves.",
         "certified to be (2, 0.0001)-differentially private",
-        "- enforced: Released is how states move and where they lie, noised, and no row of it.",
-        "- enforced: Released is where episodes start, noised, and no row of it.",
-        "- enforced: Released is the mean reward, noised, and no row of it.",
+        "- enforced: The dynamics and the distribution of states are released with noise, and no row.",
+        "- enforced: The distribution of start states is released with noise, and no row.",
+        "- enforced: The mean reward is released with noise, and no row.",
         "May be published: world.qq",
         "Not private, for you only: used rows 150",
     ):
@@ -117,11 +117,11 @@ def test_the_verdict_in_words():
     )
     assert "for a share 0.8 of the people (0.702 to 0.898: 95 %, of the noise alone)." in said
     assert "did better by an agreement of 0.2 (-1 to 1; z-score 3.9)." in said
-    assert said.endswith("The world itself promises 15.")
+    assert said.endswith("The world itself is 15.")
     assert "noise alone may have decided" not in said
     close = cli_world._verdict(replace(found, threshold=0.85))
     assert close.startswith("NO GO by --go 0.85: ")
-    assert "The share that you asked for lies within, so noise alone may have decided." in close
+    assert "The share that you chose lies within, so noise alone may have decided." in close
     assert cli_world._verdict(replace(found, agreement=-0.2)).startswith("NO GO by --go 0.5: ")
     untold = cli_world._verdict(replace(found, agreement=None, medians=None))
     assert untold.startswith("GO by --go 0.5: ")

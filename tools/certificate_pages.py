@@ -11,6 +11,7 @@ import ast
 import contextlib
 import inspect
 import io
+import re
 import textwrap
 import typing
 from pathlib import Path
@@ -71,7 +72,7 @@ certificate = qq.privatise(people, for_world, account=qq.Accountant(whole)).cert
 """,
     ),
     (
-        "People who come by",
+        "Live traffic",
         "A [bandit](bandits.md) shows one of three things to each visitor, and learns from their answers. The certificate is "
         "made before anybody comes, and covers everybody who will.",
         """\
@@ -165,7 +166,9 @@ def reading() -> str:
 
 def shown(line: Sentence, audience: str) -> str:
     who = " (for the engineer)" if audience == "engineer" else ""
-    return line.text if line.mark == "promise" else f"**{line.mark}**{who}: {line.text}"
+    # What a certificate says of the size of a world's steps is estimated from its own draw, new each time.
+    text = re.sub(r"\d\.\d+", "…", line.text) if line.text.startswith("Steps of ") else line.text
+    return text if line.mark == "promise" else f"**{line.mark}**{who}: {text}"
 
 
 def opening(line: Sentence) -> str:

@@ -47,7 +47,7 @@ FILES = {
 }
 EPSILON = {"dosing": 0.944, "paper_figures": 0.9}
 """Of what each publishes, if it is not 1; in one of them the rest is for a check, and nothing is published for it."""
-SESSIONS, FEW = ("cartpole_from_sessions", "dosing"), "First states may be noise alone"
+SESSIONS, FEW = ("cartpole_from_sessions", "dosing"), "Start states may be noise alone"
 """What is rightly said of the few people of a small setting, and of no notebook as it is committed."""
 MOST = 300_000
 """Bytes of a notebook, so that a page with it is there at once."""

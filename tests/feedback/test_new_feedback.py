@@ -97,7 +97,7 @@ def test_it_is_released_once_and_certified():
     released = privatise(answers, BUDGET)
     certificate = released.certificate
     assert (certificate.standing, certificate.method, certificate.mu) == ("certified", "reward/mean", BUDGET.mu)
-    assert "One person's rows, all of them, count as one of 5 people, as declared" in str(certificate)
+    assert "All rows of one person count together as one of 5 declared people" in str(certificate)
     assert abs(released.value - MEAN) < 10 * certificate.sigma
     with pytest.raises(BudgetExhausted, match="released already"):
         privatise(answers, BUDGET)

@@ -381,7 +381,7 @@ def test_a_ray_that_would_ask_for_no_token_is_not_started(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "fault", ["listens on other interfaces", "asks for no token", "cannot be kept to this machine"]
+    "fault", ["listens on other interfaces", "requires no token", "cannot be kept to this machine"]
 )
 def test_a_ray_that_is_open_to_others_is_stopped(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """Whatever a later version does."""

@@ -40,7 +40,7 @@ def test_nothing_is_said_of_what_is_as_it_should_be(capsys):
         (rate, {"box": [(0, 0.2), (0, 2)]}, "Only 3 of 10 rows can be used: 7 have no usable state: check its columns"),
         (rate, {"high": 1}, "7 ratings lie outside what was declared: check `low` and `high`"),
         (rate, {"people": 100}, "Only 10 of 100 people have a usable row: check `people`, because noise is made for"),
-        (compare, {"people": 21}, "one that is too large promises less error than there is"),
+        (compare, {"people": 21}, "one that is too large understates the error"),
         (compare, {"box": (0, 0.2)}, "Only 2 of 10 rows can be used: 8 have no usable state"),
         (compare, {"options": {"a": "x", "b": "y"}, "left": None, "right": None}, "10 have no usable choice"),
     ],

@@ -44,9 +44,9 @@ def test_nothing_is_said_of_what_is_as_it_should_be(capsys):
         ),
         ({"transitions": 70, "bad_action": 1, "blank_reward": 30}, 10, "a whole step: 20 have no usable reward"),
         ({"transitions": 70, "blank_action": 10}, 10, "check the columns, `step` and `episode`"),
-        ({"transitions": 90, "starts": 0}, 10, "no first state was seen"),
+        ({"transitions": 90, "starts": 0}, 10, "no first state was observed"),
         ({"steps_again": 2}, 10, "begin anew within a person: name the column of the `episode`"),
-        ({"ends": 0}, 10, "no whole step comes to an end"),
+        ({"ends": 0}, 10, "no complete step is terminal"),
         ({"clipped_next_states": 11}, 10, "11 next states lie outside what was declared: check `box`"),
         ({"clipped_rewards": 11}, 10, "check `low` and `high`"),
         ({"clipped_actions": 11}, 10, "check `actions`"),
@@ -63,10 +63,10 @@ def test_each_doubt_is_one_sentence_for_the_operator(changes, people, words):
     [
         ({"x": [1.1, 1.2, 1.3] * 2}, {}, "states lie outside what was declared: check `box`"),
         ({"go": ["up", "down", None] * 2}, {"people": 4}, "rows begin a whole step: 4 have no usable action"),
-        ({}, {"end": "end"}, "comes to an end"),
+        ({}, {"end": "end"}, "complete step is terminal"),
         ({}, {"people": 9}, "Only 2 of 9 people have a whole step: check `people`, because noise is made for"),
         ({"t": [0, 0, 1, 0, 1, 1]}, {"step": "t"}, "begin anew within a person: name the column of the `episode`"),
-        ({"t": [0, 0, 1, 0, 0, 1]}, {"step": "t"}, "No first state was seen, so where episodes begin is not told"),
+        ({"t": [0, 0, 1, 0, 0, 1]}, {"step": "t"}, "No first state was observed, so start states are not learned"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:No row of the sessions")

@@ -319,7 +319,7 @@ def test_probabilities_of_many_actions_are_not_below_0():
     assert table.sum(axis=1) == pytest.approx(1)
 
 
-@pytest.mark.filterwarnings("error", "ignore:No whole step comes to an end")
+@pytest.mark.filterwarnings("error", "ignore:No complete step is terminal")
 def test_steps_as_far_apart_as_numbers_go_are_read_quietly():
     rows = rows_of(5, 3).with_columns(step=np.tile([-1.7e308, 0.0, 1.7e308], 5))
     found = read(rows, 5)

@@ -269,7 +269,7 @@ def test_it_is_released_once_certified_and_charged():
     with pytest.raises(InvalidInput):
         Certificate.from_dict({**record, "budget": {**record["budget"], "epsilon": BUDGET.epsilon / 2}})
     text = str(certificate)
-    assert "held to [-8, 12], once over all of their episodes" in text
+    assert "clipped to [-8, 12], once over all of their episodes" in text
     assert "but not what holding returns to [-8, 12] cuts off" in text
     with pytest.raises(BudgetExhausted):
         ask(BUDGET)
@@ -284,7 +284,7 @@ def test_values_can_be_published_and_files_that_are_none_are_refused(tmp_path):
     assert isinstance(loaded, EvaluatedPolicies)
     assert (loaded.values, loaded.noise, loaded.confidence) == (found.values, found.noise, found.confidence)
     assert np.array_equal(loaded([0.2, 0.7]), np.tile(found.table[:, 0], (2, 1)))
-    with pytest.raises(InvalidInput, match="Only a certified release may leave"):
+    with pytest.raises(InvalidInput, match="Only a certified release can be published"):
         publish(ask(behaviour=behaviour, simulate=1), tmp_path / "simulated.qq")
     for change in (
         {"names": ("one",)}, {"names": ("one", "one")}, {"table": found.table[:, ::-1].copy()}, {"noise": -1.0},
@@ -332,7 +332,7 @@ def failing(states):
         ({"policies": {}}, "policies must name at least one"),
         ({"policies": {"a": "2"}}, "Policy 'a' must name one of the actions"),
         ({"policies": {"a": wrong_shape}}, "must give 2 numbers for each state"),
-        ({"policies": {"a": in_company}}, "must look at one state at a time"),
+        ({"policies": {"a": in_company}}, "must be a function of one state at a time"),
         ({"policies": {"a": failing}}, "^Policy 'a' failed with ValueError; nothing was spent.$"),
         ({"policies": {"a": model}}, "must give probabilities of 2 actions, which add up to 1"),
         ({"behaviour": None}, "There must be a behaviour"),

@@ -383,12 +383,14 @@ def test_it_says_what_it_is_in_names_that_were_declared(world, pushed, tmp_path)
     assert said.startswith(
         "NOT PRIVATE: A private world of states x [-2, 2], y [-2, 2]; actions 0 0, 1 1.\nSteps of x: noise"
     )
-    assert "Noise alone moved them by about" in said
-    assert "noise alone moved its log-odds by about" in said
+    assert "Noise alone: about" in said
+    assert "noise alone has a standard error of about" in said
     assert "Declared as known: reward, end, start, moves[0] (x)." in str(pushed)
     assert "Rewards" not in str(pushed)
-    assert "Steps of y: noise moves what is expected by about" in str(pushed)
-    assert "Steps of y: noise moves what is expected by about" in pushed.certificate.remarks[-1]
+    assert "Steps of y: the expected next value has a standard error from noise of about" in str(pushed)
+    assert (
+        "Steps of y: the expected next value has a standard error from noise of about" in pushed.certificate.remarks[-1]
+    )
     publish(world, tmp_path / "world.qq", not_private=True)
     again = load(tmp_path / "world.qq")
     assert isinstance(again, PrivateWorld)
@@ -427,8 +429,8 @@ def test_first_states_that_nobody_showed_are_said_to_be_noise(world):
     people = read(rows.vstack(rows.filter(rows["step"] == 0)), PEOPLE, next_state=None)
     unseen = privatise(people, BUDGET, simulate=0)
     assert (people.not_private["starts"], unseen.errors.starts_unseen) == (0, True)
-    assert "First states may be noise alone, not people's" in str(unseen)
-    with pytest.warns(UserWarning, match="First states may be noise alone"):
+    assert "Start states may be noise alone" in str(unseen)
+    with pytest.warns(UserWarning, match="Start states may be noise alone"):
         unseen.env()
 
 

@@ -116,7 +116,7 @@ class InParts(Rounds):
 def test_a_mechanism_cannot_call_its_answers_parts_of_one():
     account = Accountant(BUDGET)
     for attempt in (lambda: release(InParts(1), tent(), account), lambda: simulate(InParts(1), tent(), 1)):
-        with pytest.raises(InvalidInput, match="asks whole queries"):
+        with pytest.raises(InvalidInput, match="makes whole queries"):
             attempt()
     assert account.spent_mu == 0
 

@@ -155,7 +155,7 @@ def test_what_a_certificate_says_of_error_and_queries():
     assert other.expected_error == pytest.approx(4 * certificate.expected_error)
     assert np.std(private(STATES) - smooth(STATES)) == pytest.approx(certificate.expected_error, rel=0.6)
     queries = len(other.queries)
-    assert f"Each of {queries} queries took the mean of one vector per person" in str(other)
+    assert f"Each of {queries} queries is a mean of one clipped vector per person" in str(other)
     assert "in units of each query's own noise" in str(other)
 
 

@@ -138,5 +138,5 @@ def test_a_policy_that_learned_elsewhere_is_warned_about(listed, tmp_path):
             qq.publish(sb3.PPO("MlpPolicy", env, device="cpu"), tmp_path / "policy.qq", trained_on=listed)
     simulated = qq.privatise(read(rows_of(30, 3), 30), BUDGET, simulate=0)
     model = sb3.PPO("MlpPolicy", make_vec_env(simulated.env, 2), device="cpu")
-    with pytest.raises(qq.InvalidInput, match="Only a certified release may leave"):
+    with pytest.raises(qq.InvalidInput, match="Only a certified release can be published"):
         qq.publish(model, tmp_path / "policy.qq", trained_on=simulated)

@@ -180,6 +180,6 @@ def test_real_releases_have_the_law(case):
 def test_certificates_say_that_noise_is_exact(noise, pieces):
     ball = people(50, low=0, high=0.5, slope=1)
     private = privatise(lambda s: 0.5 - abs(s - 0.5), Budget(0.9, 1e-4), relation=ball, noise=noise, pieces=pieces)
-    (exact,) = [one for one in private.certificate.assumptions if "exactly its law" in one.text]
+    (exact,) = [one for one in private.certificate.assumptions if "exactly the stated distribution" in one.text]
     assert exact.enforced
-    assert "taken for ideal" not in str(private.certificate)
+    assert "assumed to be ideal" not in str(private.certificate)

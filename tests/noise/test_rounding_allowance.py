@@ -133,7 +133,9 @@ def rounds_coarsely() -> list[Any]:
 @pytest.mark.parametrize("f", rounds_coarsely())
 @pytest.mark.parametrize("noise", ["path", "k-norm", "knots"])
 def test_less_exact_numbers_than_float64_are_refused(f: Callable[[np.ndarray], Any], noise: Any) -> None:
-    with pytest.raises(InvalidInput, match="whose rounding the noise would not hide: compute them in float64, or say"):
+    with pytest.raises(
+        InvalidInput, match="whose rounding the noise would not hide: compute them in float64, or state"
+    ):
         privatise(f, BUDGET, relation=LipschitzBall(0.01, 0.04, actions=2 if noise == "path" else 1), noise=noise)
 
 

@@ -1,4 +1,4 @@
-"""Policies of every kind, small ones, and people who come by."""
+"""Policies of every kind, small ones, and people who arrive."""
 
 from typing import Any
 

@@ -172,7 +172,7 @@ def test_many_bad_contexts_are_told_to_the_operator() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         policy.learn_batch([CONTEXT] * 10 + [None], [0] * 11, [1.0] * 11)
-        with pytest.raises(UserWarning, match=r"2 of 12 contexts were no finite numbers of shape .* for you alone"):
+        with pytest.raises(UserWarning, match=r"2 of 12 contexts were not finite numbers of shape .* for you alone"):
             policy.learn("text", 0, 1.0)
         assert (policy.bad_contexts, policy.state.steps) == (1, 11)
         policy.learn("text", 0, 1.0)  # what stopped it was the filter's error, once

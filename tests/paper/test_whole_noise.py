@@ -76,7 +76,7 @@ def test_noise_that_protects_is_whole(kind):
 
 def test_certificates_of_methods_say_that_noise_is_exact():
     certificate = ValueNoise(**PROMISE).certificate(SPACES, 2000)
-    assert "taken for ideal" not in str(certificate)
-    (exact,) = [one for one in certificate.assumptions if "exactly its law" in one.text]
+    assert "assumed to be ideal" not in str(certificate)
+    (exact,) = [one for one in certificate.assumptions if "exactly the stated distribution" in one.text]
     assert exact.enforced
     assert any("random bits are fair" in one.text and not one.enforced for one in certificate.assumptions)

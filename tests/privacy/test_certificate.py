@@ -416,7 +416,7 @@ def test_a_signers_lines_come_first_and_none_is_lost():
     text = str(certificate)
     signer, engineer = text.split("\nFor the engineer:\n")
     opens = [line.split()[0] if line[0] != "-" else line.split()[1] for line in signer.splitlines()]
-    promised = ["gaussian-process:", "Whoever", "Promised", "States", "Values"]
+    promised = ["gaussian-process:", "Whoever", "Promised", "States", "The"]
     assert opens == [*promised, *["trusted:"] * 4, "enforced:", "note:", "note:"]
     assert [line.split()[1] for line in engineer.splitlines()] == ["note:", "trusted:", "enforced:"]
     said = [f"{'enforced' if one.enforced else 'trusted'}: {one.text}" for one in assumptions]

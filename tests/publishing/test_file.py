@@ -71,7 +71,7 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_not_private_is_refused_or_says_so(tmp_path, kind):
     simulated = make(kind, simulate=987654321)
-    with pytest.raises(InvalidInput, match="Only a certified release may leave"):
+    with pytest.raises(InvalidInput, match="Only a certified release can be published"):
         publish(simulated, tmp_path / "reward.qq")
     assert not os.listdir(tmp_path)
     publish(simulated, tmp_path / "reward.qq", not_private=True)

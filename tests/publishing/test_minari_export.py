@@ -94,7 +94,7 @@ def test_a_policy_with_a_certificate_takes_it_along(world: PrivateWorld) -> None
 def test_what_is_not_private_is_refused_unless_it_is_marked(world: PrivateWorld) -> None:
     simulated = make("world", simulate=0)
     assert isinstance(simulated, PrivateWorld)
-    with pytest.raises(qq.InvalidInput, match="Only a certified release may leave"):
+    with pytest.raises(qq.InvalidInput, match="Only a certified release can be published"):
         to_minari(simulated, go, "quietq/not-v0", episodes=1)
     data = to_minari(simulated, go, "quietq/not-v0", episodes=1, steps=2, not_private=True)
     assert Certificate.from_json(data.storage.metadata[CERTIFICATE]).standing == "none"

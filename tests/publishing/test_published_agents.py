@@ -141,7 +141,7 @@ def test_what_is_claimed_simulated_or_nothing_is_refused_or_marked(tmp_path, cla
         unnoised,
         as_if_trained("walk", paper.RewardNoise(simulated, widths=(8,)), runs=1),
     ):
-        with pytest.raises(qq.InvalidInput, match="Only a certified release may leave"):
+        with pytest.raises(qq.InvalidInput, match="Only a certified release can be published"):
             publish(agent, tmp_path / "agent.qq")
         assert not os.listdir(tmp_path)
         publish(agent, tmp_path / "agent.qq", not_private=True)

@@ -147,7 +147,7 @@ def test_an_environments_own_reward_made_private_as_it_goes_covers_a_policy_too(
 def test_what_is_not_certified_is_refused_or_marked(tmp_path):
     simulated = make("table", simulate=1)
     model = model_of("DQN", place(Discrete(2), simulated))
-    with pytest.raises(qq.InvalidInput, match="Only a certified release may leave"):
+    with pytest.raises(qq.InvalidInput, match="Only a certified release can be published"):
         publish(model, tmp_path / "policy.qq", trained_on=simulated)
     assert not os.listdir(tmp_path)
     publish(model, tmp_path / "policy.qq", trained_on=simulated, not_private=True)
@@ -181,7 +181,7 @@ def test_a_model_that_cannot_tell_what_it_was_trained_on(tmp_path):
         publish(type(model).load(tmp_path / "model.zip"), tmp_path / "loaded.qq", trained_on=REWARD)
     with (
         mock.patch.object(model.get_env(), "get_attr", side_effect=EOFError),  # as of a process that has ended
-        pytest.warns(qq.PrivacyWarning, match="may be closed, cannot be asked what the model was trained on: it is"),
+        pytest.warns(qq.PrivacyWarning, match="may be closed, does not say what the model was trained on: it is"),
     ):
         publish(model, tmp_path / "closed.qq", trained_on=REWARD)
     certificates = [qq.load(tmp_path / f"{name}.qq").certificate for name in ("policy", "loaded", "closed")]

@@ -157,7 +157,7 @@ def test_sup_ball_counts_and_draws_afresh() -> None:
     (query,) = env.certificate.queries
     assert (query.size, query.sensitivity) == pytest.approx((sigma, 0.01 * math.sqrt(n)))
     assert env.certificate.sigma == query.size
-    assert "taken for ideal" not in str(env.certificate)  # it is drawn exactly
+    assert "assumed to be ideal" not in str(env.certificate)  # it is drawn exactly
     noise = (rewards - 0.25) / sigma
     assert abs(noise.mean()) < 6 / math.sqrt(n)
     assert abs(noise.var() - 1) < 6 * math.sqrt(2 / n)

@@ -44,7 +44,7 @@ def play(policy: PrivateBandit, visits: Sequence[Visit], replayed: Numbers | Non
     def noised(numbers: np.ndarray) -> np.ndarray:
         place = len(looked)
         if replayed is not None and (place >= len(replayed) or replayed[place].shape != numbers.shape):
-            raise Unprotected("What one person gave changes when something is noised, or how much of it.")
+            raise Unprotected("One person's data changes when something is noised, or how much of it.")
         looked.append(numbers.copy())
         noisy.append(draw(numbers) if replayed is None else replayed[place])
         return noisy[-1]
@@ -71,7 +71,7 @@ def frozen_bandit(make: Make, before: Sequence[Visit], after: Sequence[Visit], s
     first, noisy = play(policy, before)
     second, _ = play(make(seed), after, noisy)
     if len(second) != len(first):
-        raise Unprotected("What one person gave changes how often something is noised.")
+        raise Unprotected("One person's data changes how often something is noised.")
     moved = np.concatenate([np.zeros(1), *(b - a for a, b in zip(first, second, strict=True))])
     unit, pure = policy.law.cost(1.0), policy.is_pure
     stated = policy.budget.epsilon / (unit.epsilon or 1.0) if pure else policy.budget.mu / (unit.mu or 1.0)

@@ -165,5 +165,5 @@ def _size_of_draws(law: Law, shape: tuple[int, ...]) -> float:
     below = float(gammainc(freedom, total))
     chance = 1e-9  # that a law which is right is taken for a wrong one
     if below > 1 - chance:
-        raise Unprotected("The noise is not of the law that its density says: its draws are too long.")
+        raise Unprotected("The noise does not have the stated density: its draws are too long.")
     return (total / freedom) ** (1 / degree) if below < chance else 1.0

@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 Dimension = Annotated[int, typer.Option(help="Coordinates of a state.")]
 Tries = Annotated[int, typer.Option(help="How long to search for the worst rows.")]
 View = Annotated[
-    Literal["answers", "file"], typer.Option(help="What is seen: every noisy answer, or the published file.")
+    Literal["answers", "file"],
+    typer.Option(help="What the attacker observes: every noisy answer, or the published file."),
 ]
 
 audit = typer.Typer(
-    help="Measure what a release gives away: it is drawn under two neighbouring rewards or sets of rows, and the audit "
-    "tries to tell them apart. Trainings are attacked by `quietq paper audit`.",
+    help="Measure the privacy loss of a release: it is drawn under two neighbouring rewards or sets of rows, and the "
+    "audit tries to tell them apart. Trainings are attacked by `quietq paper audit`.",
     callback=show_help,
     invoke_without_command=True,
     subcommand_metavar="KIND [OPTIONS]",
@@ -150,7 +151,7 @@ def _movement_in_words(movement: "Movement") -> str:
 
 def attack_in_words(finding: "Finding") -> str:
     attack = finding.attack
-    return f"r' differs from r by the move {attack.move!r}. Seen: {attack.view}. Score: {attack.score}."
+    return f"r' differs from r by the move {attack.move!r}. Observed: {attack.view}. Score: {attack.score}."
 
 
 def tell(finding: "Finding", sentence: str, as_json: bool, **more: object) -> None:

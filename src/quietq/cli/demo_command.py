@@ -143,9 +143,10 @@ def _write_report(out: Path, private: "qq.PrivateFunction", agent: "PrivateNetwo
     from quietq.cli.report.release_page import WORDS, write_release_report
     from quietq.worlds import WALK
 
-    plot_function(private, out / REWARD_PLOT, title="What 944 voters like: the private reward")
+    names = ["position, from left to right"]
+    plot_function(private, out / REWARD_PLOT, names=names, title="What 944 voters like: the private reward")
     title = "What the plan is worth: values by action"
-    plot_function(agent, out / VALUES_PLOT, actions=WALK.action_names, title=title)
+    plot_function(agent, out / VALUES_PLOT, names=names, actions=WALK.action_names, title=title)
     of_reward = f"`{folder.REWARD}`: the voters' mean reward with noise on it."
     of_values = f"`{folder.AGENT}`: the values of going left and right, planned on that reward."
     write_release_report(
@@ -176,7 +177,7 @@ def _stopped(out: Path, step: int) -> str:
 
 
 def _audit(certificate: "qq.Certificate", budget: "qq.Budget", runs: int) -> "Finding":
-    """Attacks the mechanism that the release was made by, a path, with functions that are nobody's."""
+    """Attacks the mechanism that the release was made by, a path, with synthetic functions."""
     from quietq.audit import audit_mechanism
     from quietq.privacy.norms import ExponentialNorm
 

@@ -52,7 +52,7 @@ def write_json(path: Path, record: object) -> None:
 def write_note(out: Path, standing: str | None) -> None:
     """README.txt: which files are private, and which may leave. `standing` is None while training goes on."""
     first_lines = {
-        None: "Training has not ended: nothing here may leave but reward.qq, if it is there, a release of its own.",
+        None: "Training has not ended: publish nothing of it but reward.qq, if it is there, a release of its own.",
         "certified": "What may be published, under the promise in certificate.json:",
         "claimed": "Not private: the certificate repeats a claim whose proof does not hold. Publish nothing of it:",
         "none": "Not private: no promise is made (see certificate.json). Publish nothing of it:",
@@ -65,7 +65,7 @@ def write_note(out: Path, standing: str | None) -> None:
         "For you: it names files of this machine.",
         f"  {CONFIG}: everything needed to repeat the training",
         "",
-        "NOT PRIVATE, for you only, whatever the certificate says: they look at the true reward.",
+        "NOT PRIVATE, for you only, whatever the certificate says: they depend on the true reward.",
         f"  {SCORES}: how well the released policies do",
     ]
     write(out / README, "\n".join(text) + "\n")

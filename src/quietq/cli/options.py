@@ -63,13 +63,13 @@ Check = Annotated[
         "--check", help="Only read and count rows; nothing is spent, and no --epsilon, --delta or --out needed."
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="The file that may leave: what is released, and its certificate.")]
+Out = Annotated[Path | None, typer.Option(help="File of the release, which can be published.")]
 Plot = Annotated[Path | None, typer.Option(help="A picture of what is released, .png or .svg.")]
 
 # Rows of people
 
 Engine = Annotated[Literal["local", "ray"] | None, typer.Option(help="Where people are added up; default local.")]
-Person = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that says who; default person.")]
+Person = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the person's name; default person.")]
 Box = Annotated[
     list[str] | None,
     typer.Option(
@@ -84,7 +84,7 @@ ActionColumns = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column that says what was done; once per coordinate where actions are numbers; default action.",
+        help="Column with the action; once per coordinate where actions are numbers; default action.",
     ),
 ]
 ActionBox = Annotated[
@@ -99,7 +99,9 @@ ActionBox = Annotated[
 # Sessions
 
 SessionFiles = Annotated[list[Path] | None, typer.Argument(metavar="FILES", help="CSV or Parquet, one row per step.")]
-Episode = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that tells a person's episodes apart.")]
+Episode = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column with the episode's name, for people with several.")
+]
 StepColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of the steps' order; default: the order of rows.")
 ]
@@ -108,9 +110,7 @@ State = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column of the state; give it once per coordinate; default state."),
 ]
-RewardColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column that says how good that was; default reward.")
-]
+RewardColumn = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the reward; default reward.")]
 LowReward = Annotated[float | None, typer.Option(help="Smallest reward of a step; public. Required.")]
 HighReward = Annotated[float | None, typer.Option(help="Largest reward of a step; public. Required.")]
 End = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that is 1 where an episode ended by itself.")]

@@ -236,12 +236,13 @@ def audit(
     view: Annotated[
         Literal["reward", "final", "policy", "every"] | None,
         typer.Option(
-            help="What is seen: the private reward, if there is one (default), final values, the policy, or every "
-            "release."
+            help="What the attacker observes: the private reward, if there is one (default), final values, the "
+            "policy, or every release."
         ),
     ] = None,
     score: Annotated[
-        Literal["mean", "learned"] | None, typer.Option(help="Mean of what is seen, or learned on a quarter of it.")
+        Literal["mean", "learned"] | None,
+        typer.Option(help="Score: the mean of what is observed, or one that is learned on a quarter of it."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of each training; default 5000.")] = None,
     hyper_parameters: HyperParameters = None,
@@ -332,7 +333,7 @@ def reconstruct(
     record = attack.record()
     record["caveat"] = (
         f"The comparison is with the {attack.world.name}'s own reward, and holds only if the release was made from "
-        "that reward: made from ratings or any other, these numbers say nothing of how well it is hidden."
+        "that reward: made from ratings or any other, these numbers say nothing about how well it is hidden."
     )
     if as_json:
         return answer(True, record)

@@ -48,7 +48,7 @@ def plan(
     items: Annotated[int | None, typer.Option(help="How many items there are, if states are items of a list.")] = None,
     actions: Annotated[int, typer.Option(help="How many actions ratings depend on.")] = 1,
     options: Annotated[int, typer.Option(help="Among how many options each comparison chooses.")] = 2,
-    useful: Annotated[float, typer.Option(help="Correlation from which on a reward is useful.")] = 0.9,
+    useful: Annotated[float, typer.Option(help="Smallest correlation at which a reward is useful.")] = 0.9,
     draws: Annotated[int, typer.Option(help="Simulations of each; more of them make better numbers.")] = 5,
     seed: Annotated[int, typer.Option(help="Makes the simulations repeatable.")] = 0,
     env: Annotated[
@@ -254,7 +254,7 @@ def limits(
     epsilon: Epsilon,
     delta: Delta,
     radius: Annotated[float, typer.Option(help="Most that neighbouring rewards differ, e.g. (high - low)/people.")],
-    distance: Annotated[float, typer.Option(help="How far two rewards with opposite preferences are apart.")],
+    distance: Annotated[float, typer.Option(help="Distance between two rewards with opposite preferences.")],
     score: Annotated[float, typer.Option(help="Score (0 worst, 1 best policy) that you hope for.")] = 0.9,
     width: Annotated[float | None, typer.Option(help="Range of one person's reward; default: the distance.")] = None,
     as_json: AsJson = False,
@@ -291,7 +291,7 @@ def limits(
 
 @app.command(rich_help_panel=PANEL)
 def worlds(
-    people: Annotated[int, typer.Option(help="So many people stand behind the reward, in what is promised.")] = 50,
+    people: Annotated[int, typer.Option(help="Number of people whose mean the reward is.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the worlds to train in, and what must stay hidden there; any Gymnasium id will do too."""
@@ -311,7 +311,7 @@ def worlds(
     ]
     lines = [
         f"{one['name']} ({one['gymnasium_id']}): {plural(one['dimension'], 'dimension')}; actions "
-        f"{', '.join(one['actions'])}\n    promised to look alike: {one['relation']}"
+        f"{', '.join(one['actions'])}\n    neighbouring inputs: {one['relation']}"
         for one in records
     ]
     answer(as_json, {"worlds": records}, *lines)

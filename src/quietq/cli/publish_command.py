@@ -16,10 +16,10 @@ PANEL = "Publish"
 @app.command(rich_help_panel=PANEL)
 def publish(
     agent: Annotated[Path, typer.Argument(help="A trained agent (agent.qq), the folder of its run, or any release.")],
-    out: Annotated[Path, typer.Option(help="The file that may leave, e.g. value.qq.")],
+    out: Annotated[Path, typer.Option(help="File of the release, e.g. value.qq.")],
     sign: Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")] = None,
     not_private: Annotated[
-        bool, typer.Option("--not-private", help="Write even what protects nobody; it says so wherever it is shown.")
+        bool, typer.Option("--not-private", help="Write also what is not private, marked as such wherever it is shown.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -105,7 +105,7 @@ def serve(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the access token that requests must carry; else QUIETQ_TOKEN, else none is asked for."
+            help="File with the access token that requests must carry; else QUIETQ_TOKEN, else none is required."
         ),
     ] = None,
     allow_host: Annotated[

@@ -76,14 +76,14 @@ def reward(
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column that says where; give it once per coordinate, or as 'e*' for all that start so; default "
-            "state.",
+            help="Column with a coordinate of the state; once per coordinate, or as 'e*' for all that start so; "
+            "default state.",
             rich_help_panel=OF_RATINGS,
         ),
     ] = None,
     rating: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column that says how good; default rating.", rich_help_panel=OF_RATINGS),
+        typer.Option(metavar="COLUMN", help="Column with the rating; default rating.", rich_help_panel=OF_RATINGS),
     ] = None,
     low: Annotated[
         float | None,
@@ -103,7 +103,7 @@ def reward(
     ] = None,
     action: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column that says which action is rated.", rich_help_panel=OF_RATINGS),
+        typer.Option(metavar="COLUMN", help="Column with the action that is rated.", rich_help_panel=OF_RATINGS),
     ] = None,
     actions: Actions = None,
     left: Annotated[
@@ -130,7 +130,7 @@ def reward(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column that says left, right or tie, or which option; default choice.",
+            help="Column with left, right or tie, or the chosen option; default choice.",
             rich_help_panel=OF_COMPARISONS,
         ),
     ] = None,
@@ -138,7 +138,7 @@ def reward(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column that says which rows of a person are the steps of one comparison.",
+            help="Column with the name of the comparison that a step belongs to.",
             rich_help_panel=OF_COMPARISONS,
         ),
     ] = None,

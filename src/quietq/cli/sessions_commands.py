@@ -104,7 +104,9 @@ def world(
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(help="A file for that plan, as a policy that may leave: it promises what world and check cost."),
+        typer.Option(
+            help="File for that plan, as a policy that can be published with the certificate of world and check."
+        ),
     ] = None,
     epsilon: NeededEpsilon = None,
     delta: NeededDelta = None,
@@ -229,13 +231,13 @@ def _verdict(checked: "CheckedPolicy") -> str:
         f"{number(high, 3)}: 95 %, of the noise alone)."
     ]
     if checked.is_close:
-        said.append("The share that you asked for lies within, so noise alone may have decided.")
+        said.append("The share that you chose lies within, so noise alone may have decided.")
     if checked.agreement is not None and checked.z_score is not None:
         said.append(
             f"Whoever acted more as the plan does did better by an agreement of {number(checked.agreement, 3)} (-1 to "
             f"1; z-score {number(checked.z_score, 2)})."
         )
-    said.append(f"The world itself promises {promised}.")
+    said.append(f"The world itself is {promised}.")
     return " ".join(said)
 
 
@@ -251,7 +253,7 @@ def synthetic(
     if out.exists():
         raise qq.InvalidInput(f"There is a file {str(out)!r} already, which synthetic sessions do not replace.")
     rows = write_cart_pole_sessions(out, people)
-    answer(as_json, {"out": str(out), "rows": rows}, f"Made up {rows:,} steps of {people:,} people: {out}")
+    answer(as_json, {"out": str(out), "rows": rows}, f"Wrote {rows:,} steps of {people:,} synthetic people: {out}")
 
 
 @app.command("evaluate-policies", rich_help_panel="Make people's data private")
@@ -295,7 +297,7 @@ def evaluate_policies(
     ] = None,
     returns: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="Range that each person's weighted return is held to; public. Required."),
+        typer.Option(help="Range that each person's weighted return is clipped to; public. Required."),
     ] = None,
     discount: Annotated[float, typer.Option(help="Of later rewards.")] = 1.0,
     per_step: Annotated[

@@ -20,7 +20,7 @@ _DECLARED = {
 """Where it was declared what can be used, if not by the argument of the same name."""
 _RANGES = {"state": "`box`", "next state": "`box`", "action": "`actions`"}
 _WHY = {"bad": "no such", "blank": "blank", "outside": "outside"}
-_NOISE = "noise is made for the declared number, and one that is too large promises less error than there is"
+_NOISE = "noise is made for the declared number, and one that is too large understates the error"
 
 
 def warn_of_raw_data(sentence: str, stacklevel: int = 2) -> None:
@@ -71,10 +71,12 @@ def doubts_of_sessions(counts: Mapping[str, int], people: int, *, ends: bool, ep
         found.append(f"only {steps:,} of {rows:,} rows begin a whole step" + (why and f": {why}"))
     if steps and not starts:
         found.append(
-            "no first state was seen, so where episodes begin is not told by people: check `episode` and `step`"
+            "no first state was observed, so start states are not learned from people: check `episode` and `step`"
         )
     if ends and not counts.get("ends"):
-        found.append("no whole step comes to an end: where the last row of an episode says so, name `next_state`")
+        found.append(
+            "no complete step is terminal: if only the last row of an episode is marked as its end, name `next_state`"
+        )
     return [*found, *_outside(counts, 0.1 * rows), *_missing(counts, people, "a whole step")]
 
 

@@ -137,8 +137,8 @@ def _refuse_without_token() -> None:
     mode = os.environ.get("RAY_AUTH_MODE", "token")
     if mode.lower() != "token":
         raise InvalidInput(
-            f"RAY_AUTH_MODE must be token, or not set, not {mode!r}: else every user of this machine could ask the Ray "
-            "that is started here for the rows. Nothing was read."
+            f"RAY_AUTH_MODE must be token, or not set, not {mode!r}: else every user of this machine could read "
+            "the rows from the Ray that is started here. Nothing was read."
         )
 
 
@@ -158,7 +158,7 @@ def _start(folder: Path, options: dict[str, Any]) -> None:
     alone = ray.util.get_node_ip_address() in _LOOPBACK
     if not alone or get_authentication_mode() != AuthenticationMode.TOKEN:
         ray.shutdown()
-        fault = "asks for no token" if alone else "listens on other interfaces than loopback"
+        fault = "requires no token" if alone else "listens on other interfaces than loopback"
         raise EngineFailed(f"Ray {ray.__version__} {fault}. {_ADVICE}")
 
 

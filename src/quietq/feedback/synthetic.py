@@ -83,7 +83,7 @@ class Survey(Checked):
         usual = {"actions": (1, "ratings"), "options": (2, "comparisons"), "segment_rows": (1, "comparisons")}
         for name, (default, kind) in usual.items():
             if self.kind != kind and getattr(self, name) != default:
-                raise InvalidInput(f"{name} are for {kind}: leave them out, or ask about {kind}.")
+                raise InvalidInput(f"{name} are for {kind}: leave them out, or plan for {kind}.")
 
     def __str__(self) -> str:
         about = plural(self.dimension, "dimension") if self.items is None else plural(self.items, "item")

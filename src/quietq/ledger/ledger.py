@@ -320,7 +320,7 @@ class SourceAccount(Account):
 
     def __init__(self, ledger: Ledger, source: str, method: str = "") -> None:
         if hasattr(self, "source"):
-            raise InvalidInput("This account belongs to a source already, and is not begun anew: ask for another.")
+            raise InvalidInput("This account belongs to a source already, and is not begun anew: make another.")
         ledger.balance(source)  # refuses a source that is not there
         self.ledger, self.source, self.method = ledger, source, method
 

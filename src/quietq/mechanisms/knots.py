@@ -38,7 +38,7 @@ class OnKnots(Mechanism):
 
     asks_code = False
     remarks = (
-        "The reward's level was not looked at, so values are up to a constant; that matters where episodes can end "
+        "The reward's level was not measured, so values are up to a constant; that matters where episodes can end "
         "early, and noise 'path' has a level.",
     )
     tried: ClassVar[tuple[int, ...]] = (4, 6, 8)

@@ -104,7 +104,7 @@ class Moments(Mechanism):
     name, feedback_kind = "moments", "sessions"
     releases = "world"
     asks_code = False
-    error_unit = "of one look, in units of what one person adds"
+    error_unit = "of one query, in units of what one person adds"
 
     def __init__(self, sessions: Sessions, budget: Budget, world: WorldModel | None = None) -> None:
         """Divides the budget among what has to be learned of the world."""
@@ -133,9 +133,9 @@ class Moments(Mechanism):
         self.conditions = self._conditions()
         if isinstance(self.feature_map, Polynomials) and self.model.degree == 1 and self.model.features is None:
             self.remarks = (
-                "The dynamics are linear in state and action, so that what bends in them is lost. A higher degree has "
-                "more features, and all of them more noise, which can cost more than that: compare both on sessions "
-                "that are made up.",
+                "The dynamics are linear in state and action, so that curvature in them is lost. A higher degree has "
+                "more features, and all of them more noise, which can cost more than that: compare both on "
+                "synthetic sessions.",
             )
         if self.model.degree < asked.degree:
             self.remarks = (

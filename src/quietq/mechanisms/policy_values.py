@@ -242,7 +242,7 @@ def values_at_points(what: str, function: Policy, box: Box, actions: int) -> Flo
     alone = np.vstack([_at(what, function, states[i : i + 1], actions) for i in range(points)])
     again = _at(what, function, states[::-1], actions)[::-1]
     if not all(np.allclose(found, other, rtol=1e-6, atol=1e-9) for other in (alone, again)):
-        raise InvalidInput(f"{what} must look at one state at a time: what it says of one depends on the others.")
+        raise InvalidInput(f"{what} must be a function of one state at a time: its value of one depends on the others.")
     return found
 
 

@@ -152,7 +152,7 @@ def _answer_all(mechanism: Mechanism, feedback: AnyFeedback, transcript: Transcr
             return replace(released, labels=labels) if isinstance(released, Labelled) else released
         if query.in_parts:  # nothing here bounds what parts of one come to together
             raise InvalidInput(
-                "A mechanism asks whole queries, each of which counts: leave in_parts out; nothing was drawn."
+                "A mechanism makes whole queries, each of which counts: leave in_parts out; nothing was drawn."
             )
         transcript.ask(query)
         if answer is None:

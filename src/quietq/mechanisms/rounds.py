@@ -104,8 +104,8 @@ class Rounds(Mechanism):
     name, feedback_kind = "rounds", "rows"
     asks_code = False
     remarks = (
-        "Where states lie is taken for correlated coordinates: if they lie in clusters, the model may be farther off "
-        "than expected, so try it on people who are made up.",
+        "States are modelled as correlated coordinates: if they lie in clusters, the error may be larger than "
+        "expected, so try it on synthetic people.",
     )
 
     def __init__(
@@ -153,7 +153,7 @@ class Rounds(Mechanism):
         if isinstance(features, Splines) and features.additive:
             remarks.append("The model is a sum of one function per coordinate: it has no interactions.")
         if self.loss.range is None:
-            remarks.append("The reward is in log-odds and up to a constant: choices tell no more.")
+            remarks.append("The reward is in log-odds and up to a constant, which choices do not identify.")
         return tuple(remarks)
 
     def run(self) -> Generator[Query, np.ndarray, Fitted]:

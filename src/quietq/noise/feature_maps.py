@@ -76,7 +76,7 @@ class FeatureMap(Record, frozen=True, dict=True):
         if not self.dimension:
             return replace(self, dimension=dimension)
         if self.dimension != dimension:
-            raise InvalidInput(f"features look at {self.dimension} coordinates, but states have {dimension}.")
+            raise InvalidInput(f"features take {self.dimension} coordinates, but states have {dimension}.")
         return self
 
     def moments(self) -> Moments:

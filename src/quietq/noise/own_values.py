@@ -95,7 +95,7 @@ def check_exact(name: str, value: object) -> None:
     if (coarse := coarse_type(value)) is not None:
         raise InvalidInput(
             f"{name} must be float64, Python's numbers or integers, not {coarse}, whose rounding the noise would not "
-            "hide: compute them in float64, or say with `accuracy` how far off each may be at the most; nothing was "
+            "hide: compute them in float64, or state with `accuracy` the largest error of each; nothing was "
             "drawn or spent."
         )
 

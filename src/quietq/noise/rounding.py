@@ -73,7 +73,7 @@ def check_values(values: np.ndarray, largest: float) -> None:
         raise InvalidInput(
             f"The function's values must stay below {largest:g} in size, or the noise would not cover their rounding: "
             "subtract a public constant, declare `people` in the relation if the function is a mean over more of "
-            "them, or say with `accuracy` how exact the values are; nothing was drawn or spent."
+            "them, or state with `accuracy` how exact the values are; nothing was drawn or spent."
         )
 
 

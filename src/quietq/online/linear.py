@@ -106,7 +106,7 @@ class Linear(PrivateBandit):
     bounded: ClassVar[bool] = True
     remarks: ClassVar[tuple[str, ...]] = (
         "Joint differential privacy: what a person is shown follows from their own context, and what all others are "
-        "shown, together, does not give that person away.",
+        "shown, together, is differentially private in that person.",
     )
     _: KW_ONLY
     dimension: int = 0
@@ -177,7 +177,7 @@ class Linear(PrivateBandit):
     def _warn_of(self, names: list[str], taken: list[tuple[object, int]]) -> None:
         bad = self.state.bad_contexts + sum(shown is None for shown, _ in taken)
         self._warn_from_a_tenth(
-            f"contexts were no finite numbers of shape ({self.arms}, {self.dimension}), nor one row for all arms, and "
+            f"contexts were not finite numbers of shape ({self.arms}, {self.dimension}), nor one row for all arms, and "
             "count as zeros, from which nothing is learned: `policy.rows(context)` says what is wrong with one. "
             f"{FOR_YOU}",
             bad,
@@ -222,8 +222,8 @@ class Linear(PrivateBandit):
         if error <= self.weights / 2:
             return super()._cautions()
         caution = UserWarning(
-            f"Hardly anything can be learned from {self.arrivals} arrivals: noise alone will put values off by "
-            f"{error:.2g}, and the largest that there can be is {self.weights:g}. More arrivals, fewer features or "
+            f"Hardly anything can be learned from {self.arrivals} arrivals: noise alone has a standard error of "
+            f"{error:.2g} on values of at most {self.weights:g}. More arrivals, fewer features or "
             "a larger budget would help."
         )
         return [*super()._cautions(), caution]

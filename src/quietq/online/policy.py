@@ -108,7 +108,7 @@ class PrivateBandit(Checked, ABC):
         super().__post_init__()
         self.budget.require_mu(self.cost.mu, f"noise of {type(self).__name__}")
         if self.arrivals is None and (self.declared or self.bounded):
-            raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how often will somebody come by?")
+            raise InvalidInput(f"arrivals must be declared for {type(self).__name__}: how many arrivals will there be?")
         self._drawn, self._lock, self._warned = 0, threading.RLock(), dict[str, int]()
         self._process, self._handed_over = os.getpid(), False
         self._simulated = None if self.simulate is None else SeededEntropy(self.simulate)
@@ -223,7 +223,7 @@ class PrivateBandit(Checked, ABC):
         """
         if context is not None and not self.contexts:
             raise InvalidInput(
-                f"context must be left out, because {type(self).__name__} looks at none: Linear learns from contexts."
+                f"context must be left out, because {type(self).__name__} uses none: Linear learns from contexts."
             )
         return self._choose(context)
 

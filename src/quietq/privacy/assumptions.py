@@ -97,7 +97,7 @@ class Code(Enum):
         "own-code",
         TRUSTED,
         SIGNER,
-        "The noise, or what was asked of people, is code of the caller's own, which does what is stated here.",
+        "The noise, or the queries, are code of the caller's own, which does what is stated here.",
         "Who wrote that code, and who tested that its noise is what is stated?",
     )
     NUMBERS_BOUNDED = (
@@ -112,8 +112,8 @@ class Code(Enum):
         "exact-noise",
         ENFORCED,
         ENGINEER,
-        "Noise of exactly its law was drawn from the operating system's generator, with as many bits as it took, and "
-        "the sum was rounded to multiples of {:g}; what is released was computed from that alone.",
+        "Noise of exactly the stated distribution was drawn from the operating system's generator, with as many bits "
+        "as it took, and the sum was rounded to multiples of {:g}; what is released was computed from that alone.",
     )
 
     # What people gave.
@@ -128,7 +128,7 @@ class Code(Enum):
         "one-of-declared-people",
         ENFORCED,
         SIGNER,
-        "One person's rows, all of them, count as one of {:d} people, as declared, however many rows there are.",
+        "All rows of one person count together as one of {:d} declared people, however many rows there are.",
     )
     RATINGS_CLIPPED = (
         "ratings-clipped",
@@ -140,25 +140,25 @@ class Code(Enum):
         "sum-by-coordinate",
         ENFORCED,
         SIGNER,
-        "Each person's function is a sum of one function for each coordinate, which has no interactions.",
+        "Each person's function is a sum of one function per coordinate, without interactions.",
     )
     PERSON_CLIPPED = (
         "person-clipped",
         ENFORCED,
         SIGNER,
-        "What rows say was held to its declared ranges, and each person to a bound.",
+        "Rows were clipped to their declared ranges, and each person's contribution to a bound.",
     )
     ITEMS_OF_LIST = (
         "items-of-list",
         ENFORCED,
         SIGNER,
-        "A state is the number, from 0 on, of one of {:d} items of a public list; what names another does not count.",
+        "A state is the index of one of {:d} items of a public list; rows that name another item do not count.",
     )
     ACTIONS_OF_LIST = (
         "actions-of-list",
         ENFORCED,
         SIGNER,
-        "There is a value for each of {:d} actions of a public list; what names another does not count.",
+        "There is a value for each of {:d} actions of a public list; rows that name another action do not count.",
     )
     NEIGHBOURS = (
         "neighbours-as-declared",
@@ -180,13 +180,13 @@ class Code(Enum):
         "looked-at-grid",
         ENFORCED,
         SIGNER,
-        "The function was looked at on a public grid only, noised once, and not kept.",
+        "The function was evaluated on a public grid only, noised once, and not kept.",
     )
     INCREMENTS_BETWEEN_KNOTS = (
         "increments-between-knots",
         ENFORCED,
         SIGNER,
-        "Only the increments between {:d} public knots were looked at, noised once, not kept.",
+        "Only the increments between {:d} public knots were used, noised once, and not kept.",
     )
     WEIGHTS = (
         "weights-given",
@@ -198,15 +198,15 @@ class Code(Enum):
         "projected",
         ENFORCED,
         SIGNER,
-        "The function was looked at only at public sample points and projected, or given as weights, noised once, and "
+        "The function was evaluated only at public sample points and projected, or given as weights, noised once, and "
         "not kept.",
     )
     MEANS_OF_PEOPLE = (
         "means-of-people",
         ENFORCED,
         SIGNER,
-        "Each of {:d} queries took the mean of one vector per person, held to its bound, was noised once, and saw "
-        "earlier answers only.",
+        "Each of {:d} queries is a mean of one clipped vector per person, noised once, and depends on earlier answers "
+        "only.",
     )
 
     # Worlds, policies and checks made of sessions.
@@ -214,42 +214,47 @@ class Code(Enum):
         "world-dynamics",
         ENFORCED,
         SIGNER,
-        "Released is how states move and where they lie, noised, and no row of it.",
+        "The dynamics and the distribution of states are released with noise, and no row.",
     )
-    WORLD_STARTS = ("world-starts", ENFORCED, SIGNER, "Released is where episodes start, noised, and no row of it.")
-    WORLD_REWARDS = ("world-rewards", ENFORCED, SIGNER, "Released is the mean reward, noised, and no row of it.")
-    WORLD_ENDS = ("world-ends", ENFORCED, SIGNER, "Released is when episodes end, noised, and no row of it.")
+    WORLD_STARTS = (
+        "world-starts",
+        ENFORCED,
+        SIGNER,
+        "The distribution of start states is released with noise, and no row.",
+    )
+    WORLD_REWARDS = ("world-rewards", ENFORCED, SIGNER, "The mean reward is released with noise, and no row.")
+    WORLD_ENDS = ("world-ends", ENFORCED, SIGNER, "The probability of termination is released with noise, and no row.")
     POLICY_CLONED = (
         "policy-cloned",
         ENFORCED,
         SIGNER,
-        "Released is where states lie and a policy that imitates people, noised, and no row of it.",
+        "The distribution of states and a policy that imitates people are released with noise, and no row.",
     )
     ALL_EPISODES = (
         "all-episodes",
         ENFORCED,
         SIGNER,
-        "Each query took the mean of one vector per person, held to its bound, was noised once, and saw earlier "
-        "answers only; all episodes of a person are in one vector.",
+        "Each query is a mean of one clipped vector per person, made of all their episodes, noised once, and depends "
+        "on earlier answers only.",
     )
     KNOWN_PARTS = (
         "known-parts",
         TRUSTED,
         SIGNER,
-        "What was declared as known is public, and not taken from these people: {}.",
+        "What was declared as known is public, and not derived from these people: {}.",
         "Where does it come from?",
     )
     RETURNS_CLIPPED = (
         "returns-clipped",
         ENFORCED,
         SIGNER,
-        "Each person's return was held to [{:g}, {:g}], once over all of their episodes.",
+        "Each person's return was clipped to [{:g}, {:g}], once over all of their episodes.",
     )
     PURE_FUNCTIONS = (
         "functions-keep-nothing",
         TRUSTED,
         SIGNER,
-        "Policies, probabilities, cells and model look at one state at a time, never fail and keep nothing.",
+        "Policies, probabilities, cells and model are functions of one state at a time, never fail and keep nothing.",
         "Who wrote these functions, and who read them?",
     )
     FUNCTIONS_NOT_MADE_OF_DATA = (
@@ -290,7 +295,7 @@ class Code(Enum):
         "known-functions-keep-nothing",
         TRUSTED,
         SIGNER,
-        "Functions that were declared as known look at one state at a time, never fail and keep nothing.",
+        "Functions that were declared as known take one state at a time, never fail and keep nothing.",
         "Who wrote these functions, and who read them?",
     )
     CHECKS_COUNTED = (
@@ -323,7 +328,7 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "The environment's observations, info and ends depend on its reward through the agent's actions only.",
-        "Can an observation, or the end of an episode, tell of the reward?",
+        "Can an observation, or the end of an episode, reveal the reward?",
     )
     REWARD_OF_STATE = (
         "reward-of-state",
@@ -336,7 +341,7 @@ class Code(Enum):
         "noised-when-first-seen",
         ENFORCED,
         SIGNER,
-        "Each state's reward was noised when it was first seen, and the released value used ever after, also for "
+        "Each state's reward was noised when it was first observed, and the released value used ever after, also for "
         "states that are nearer than {:g} of the box's width.",
     )
     REWARDS_NOISED_ONCE = (
@@ -359,7 +364,7 @@ class Code(Enum):
         "answers-clipped",
         ENFORCED,
         SIGNER,
-        "Answers were held to [{:g}, {:g}], and those that did not come count as the middle.",
+        "Answers were clipped to [{:g}, {:g}], and missing ones count as the middle.",
     )
     VISITS_COUNTED = ("visits-counted", ENFORCED, SIGNER, "Of each name at most {:d} answers counted.")
     VISITS_TRUSTED = (
@@ -369,46 +374,46 @@ class Code(Enum):
         "Nobody gave more than {:d} answers, be it under two names.",
         "How are returning people recognised?",
     )
-    ONE_NAME = ("no-two-names", TRUSTED, SIGNER, "Nobody came by under two names.", "Can one person have two names?")
+    ONE_NAME = ("no-two-names", TRUSTED, SIGNER, "Nobody arrived under two names.", "Can one person have two names?")
     ARRIVALS_PUBLIC = (
         "arrivals-public",
         TRUSTED,
         SIGNER,
-        "Who comes by when, and which answer is learned when, is the same whatever the data is.",
-        "Do people come back because they were pleased? Then their coming tells of their answer, and you cannot sign.",
+        "Who arrives when, and which answer is learned when, is the same whatever the data is.",
+        "Do people return because they were pleased? Then their return reveals their answer, and you cannot sign.",
     )
     SHOWN_FROM_NOISED = (
         "shown-from-noised",
         ENFORCED,
         SIGNER,
-        "Of what people gave, what is shown follows from noised numbers alone, and is covered.",
+        "What is shown depends on people's data through noised numbers alone, and is covered.",
     )
     SHOWN_FROM_CONTEXT = (
         "shown-from-context",
         ENFORCED,
         SIGNER,
-        "Of what people gave, what is shown follows from noised numbers and the person's own context alone, and what "
+        "What is shown depends on people's data through noised numbers and the person's own context alone, and what "
         "all others are shown is covered.",
     )
     STATE_SECRET = (
         "state-secret",
         TRUSTED,
         SIGNER,
-        "The policy's state and what is measured of its success are kept secret: they are not computed from what this "
-        "certificate covers alone.",
+        "The policy's state and statistics of its success are kept secret: they depend on more than what this "
+        "certificate covers.",
         "Who sees the state, its backups, and numbers such as clicks per arm?",
     )
     FEATURES_SHORTENED = (
         "features-clipped",
         ENFORCED,
         SIGNER,
-        "Rows of features were shortened to a length of 1, and those that are no finite numbers count as zeros.",
+        "Rows of features were clipped to length 1, and those that are not finite numbers count as zeros.",
     )
     FLIPPED = (
         "flipped-on-device",
         TRUSTED,
         SIGNER,
-        "Each answer was flipped by `report` on the person's own device, whose generator is taken for ideal, and "
+        "Each answer was flipped by `report` on the person's own device, whose generator is assumed to be ideal, and "
         "nothing else of it was sent.",
         "Who ships that program, and who can change it?",
     )
@@ -424,7 +429,7 @@ class Code(Enum):
         "rewards-seen",
         ENFORCED,
         SIGNER,
-        "At most {:d} rewards were seen, each noised once, before anything looked at it.",
+        "At most {:d} rewards were observed, each noised once before anything used it.",
     )
     FLOAT32_COVERED = (
         "float32-covered",
@@ -436,8 +441,8 @@ class Code(Enum):
         "whole-noise",
         ENFORCED,
         ENGINEER,
-        "Noise of exactly its law was drawn from the operating system's generator, outside compiled code, in whole "
-        "numbers of a public step, noise/262144, and each number was used once.",
+        "Noise of exactly the stated distribution was drawn from the operating system's generator, outside compiled "
+        "code, in whole numbers of a public step, noise/262144, and each number was used once.",
     )
     WHOLE_VALUES = (
         "whole-values",
@@ -450,7 +455,7 @@ class Code(Enum):
         "random-actions",
         ENFORCED,
         SIGNER,
-        "Actions were uniformly random, so that the states seen do not depend on the reward.",
+        "Actions were uniformly random, so that the visited states do not depend on the reward.",
     )
     FIXED_POINT = (
         "fixed-point",
@@ -474,7 +479,7 @@ class Code(Enum):
         "used-in-one-round",
         ENFORCED,
         SIGNER,
-        "Each transition was used in one round only; one that is seen again counts as another.",
+        "Each transition was used in one round only; one that is observed again counts as another.",
     )
     FROM_RELEASED_MEANS = (
         "from-released-means",
@@ -487,7 +492,7 @@ class Code(Enum):
         TRUSTED,
         SIGNER,
         "The value function is L-Lipschitz; nothing enforces it.",
-        "Is anything known of how steep it is?",
+        "Is anything known about its slope?",
     )
     TRAJECTORY_REWARDS_CLIPPED = (
         "trajectory-rewards-clipped",
@@ -499,7 +504,7 @@ class Code(Enum):
         "trajectories-cut",
         ENFORCED,
         SIGNER,
-        "Trajectories were cut after {:d} steps.",
+        "Trajectories were truncated after {:d} steps.",
     )
     TRAJECTORIES_DECLARED = (
         "trajectories-declared",
@@ -517,7 +522,7 @@ class Code(Enum):
         "smooth-noise",
         ENFORCED,
         ENGINEER,
-        "Noise of exactly its law was drawn once from the operating system's generator.",
+        "Noise of exactly the stated distribution was drawn once from the operating system's generator.",
     )
     WEIGHTS_CLIPPED = (
         "weights-clipped",
@@ -536,7 +541,7 @@ class Code(Enum):
         "cells-keep-nothing",
         TRUSTED,
         SIGNER,
-        "The rule of the cells looks at one trajectory at a time, never fails and keeps nothing.",
+        "The rule of the cells takes one trajectory at a time, never fails and keeps nothing.",
         "Who wrote the rule, and who read it?",
     )
     ONE_TRAJECTORY_EACH = (

@@ -24,13 +24,13 @@ PROMISED = (
     "below 1/people?"
 )
 GUESSED = (
-    "What that means for one person at the worst. Judge by this line, not by epsilon alone. What would a right guess "
-    "cost the person?"
+    "What that means for one person in the worst case. Judge by this line, not by epsilon alone. What would a right "
+    "guess cost the person?"
 )
 ALIKE = "Who is protected, and against what. Are these the people, with all that they gave?"
 PLACES = "The public box. Are these limits known from the task? 15.37 to 24.81 sounds like somebody's data."
-OFF = "How good it is, not how private. It comes from public things alone, so it may be published."
-MEASURED = "Whenever the certificate is made or read, noise and promise are held against each other in this."
+OFF = "How good it is, not how private. It is computed from public numbers alone, so it can be published."
+MEASURED = "Whenever the certificate is made or read, noise and promise are compared in this unit."
 """What the lines of a promise mean, for whoever signs it."""
 
 
@@ -82,11 +82,11 @@ def in_print(certificate: Certificate) -> str:
 
 
 def error_in_words(method: str, error: float) -> str:
-    """Returns how far off the released values must be expected to be, over which states, and what is not in that."""
-    off = f"Values must be expected to be off by about {error:.3g}"
+    """Returns the expected error of the released values, over which states it is, and what it leaves out."""
+    off = f"The expected error of the values is about {error:.3g}"
     if method.rpartition("/")[2] in MODELS_OF_ROWS:
         return (
-            f"{off} where people's states lie, root mean square and apart from a constant; by more elsewhere, "
+            f"{off} where people's states lie, root mean square and apart from a constant; more elsewhere, "
             "and for a reward that is rougher than expected or that the features cannot represent."
         )
     return f"{off} (more where the reward is rough), root mean square over the box and apart from a constant."
@@ -139,9 +139,9 @@ def _plainly(certificate: Certificate) -> list[str]:
         f"The promise is differential privacy with epsilon = {budget.epsilon:g} and delta = {budget.delta:g}: the "
         "smaller they are, the more is hidden.",
         f"In plain words: suppose somebody knows everything but {secret}, and that there are two possibilities, either "
-        "as likely as the other. By tossing a coin they guess right in 50 of 100 cases; with this release in their "
-        f"hands, in at most {of_hundred(guess(certificate))} of 100.",
-        "That holds however long they look, whatever they compute from it, and for any number of questions asked here.",
+        "as likely as the other. By tossing a coin they guess right in 50 of 100 cases; with this release, in at "
+        f"most {of_hundred(guess(certificate))} of 100.",
+        "That holds whatever they compute from it, and for any number of queries to it.",
         f"Promised to look alike: {relation}. It covers this difference and no larger one.",
         "Not covered: what is true of the whole group; other releases about the same people, which add up; and data "
         "that lies elsewhere.",
@@ -156,7 +156,7 @@ def _who(relation: Relation) -> tuple[str, list[str]]:
         whole = "It is hidden as a whole: one person, if each person gave one."
         return "one trajectory", [f"Protected is any one of {one}.", whole]
     if isinstance(relation, Arrivals):
-        return "one person's data", ["Protected is any one person who comes by."]
+        return "one person's data", ["Protected is any one person who arrives."]
     if relation.people is None:
         counted = (
             "The certificate counts no people. One person is protected if this is as much as one person can change."

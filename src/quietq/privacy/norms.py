@@ -166,7 +166,7 @@ class MeanOfPeople(Norm, frozen=True, tag="mean-of-people"):
         return self.diameter * self.bound / relation.people if isinstance(relation, OnePerson) else None
 
     def __str__(self) -> str:
-        return f"the length of a mean of people's vectors, each held to {self.bound:g}"
+        return f"the length of a mean of people's vectors, each clipped to {self.bound:g}"
 
 
 class MeanWithinRightAngles(MeanOfPeople, frozen=True, tag="mean-within-right-angles"):
@@ -175,7 +175,7 @@ class MeanWithinRightAngles(MeanOfPeople, frozen=True, tag="mean-within-right-an
     diameter: ClassVar[float] = math.sqrt(2)
 
     def __str__(self) -> str:
-        return f"{super().__str__()}, no two of which are more than a right angle apart"
+        return f"{super().__str__()}, no two of which are at more than a right angle"
 
 
 class MeanReturns(Norm, frozen=True, tag="returns"):
@@ -191,7 +191,7 @@ class MeanReturns(Norm, frozen=True, tag="returns"):
     def __str__(self) -> str:
         return (
             f"the length of mean returns of {plural(self.policies, 'policy', 'policies')}, and of their squares, in "
-            "units of half the range that each is held to"
+            "units of half the range that each is clipped to"
         )
 
 

@@ -285,7 +285,7 @@ class Arrivals(Relation, frozen=True, tag="arrivals"):
     does, and the promise is joint differential privacy (Kearns, Pai, Roth & Ullman 2014).
 
     >>> print(Arrivals(arrivals=1000))
-    answers of people who come by, 1000 times in all, of whom one may answer anything else
+    answers of people who arrive, 1000 times in all, of whom one may answer anything else
     """
 
     arrivals: Count | None = None
@@ -294,7 +294,7 @@ class Arrivals(Relation, frozen=True, tag="arrivals"):
     """How often one person arrives at the most."""
     contexts: Flag = False
     """Whether what people are shown depends on what they bring along."""
-    no_radius: ClassVar[str] = "Answers of people who come by are no function, so they have no radius in any kernel."
+    no_radius: ClassVar[str] = "Answers of people who arrive are no function, so they have no radius in any kernel."
 
     def guessed(self) -> str:
         source = "from what all others are shown " if self.contexts else ""
@@ -305,7 +305,7 @@ class Arrivals(Relation, frozen=True, tag="arrivals"):
         total = "" if self.arrivals is None else f", {plural(self.arrivals, 'time')} in all"
         visits = "" if self.visits == 1 else f" on {self.visits} visits"
         joint = " and is shown anything else: joint differential privacy" if self.contexts else ""
-        return f"{brought} of people who come by{total}, of whom one may {bring} anything else{visits}{joint}"
+        return f"{brought} of people who arrive{total}, of whom one may {bring} anything else{visits}{joint}"
 
 
 AnyRelation = SupBall | LipschitzBall | RkhsBall | Trajectories | OnePerson | Arrivals

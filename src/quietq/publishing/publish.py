@@ -154,7 +154,7 @@ def function_of(thing: Any, not_private: bool) -> Publishable:
     standing = function.certificate.standing
     if standing != "certified" and not not_private:
         raise InvalidInput(
-            f"Only a certified release may leave, and this one's standing is {standing!r}; "
+            f"Only a certified release can be published, and this one's standing is {standing!r}; "
             "publish(..., not_private=True) writes it marked as NOT PRIVATE (--not-private on the command line)."
         )
     function.require_as_issued()

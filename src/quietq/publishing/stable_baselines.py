@@ -158,7 +158,7 @@ def _box(space: gymnasium.spaces.Box, given: Domain | None) -> Box:
     if without:
         raise InvalidInput(
             f"The observations have no bounds, or no width, in coordinate {' and '.join(without)}: give `box`, a pair "
-            f"(low, high) for each of {dimension} coordinates, for the observations that the policy may be asked about."
+            f"(low, high) for each of {dimension} coordinates, for the observations that the policy is for."
         )
     return Box.of(sides)
 
@@ -203,7 +203,7 @@ def _warn_if_elsewhere(model: BaseAlgorithm, certificate: Certificate) -> None:
         except AttributeError:
             found = [None]
         except Exception:  # of whatever kind
-            doubt = "The model's environment, which may be closed, cannot be asked what the model was trained on"
+            doubt = "The model's environment, which may be closed, does not say what the model was trained on"
     if not all(isinstance(one, Certificate) and one.to_dict() | {"assumptions": ()} == own for one in found):
         doubt = "The model's environment is not one of trained_on, by PrivateReward or a private world's env"
     if doubt is not None:

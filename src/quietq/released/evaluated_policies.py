@@ -85,10 +85,10 @@ class EvaluatedPolicies(Publishable, tag="policy-values"):
         means = all(isinstance(one, MeanWithinRightAngles) for one in learnt)
         require(means, "its other noise must be of means")
         ranges = [one.values for one in certificate.assumptions if one.code is Code.RETURNS_CLIPPED]
-        require(len(ranges) == 1, "its certificate must state the range that returns were held to")
+        require(len(ranges) == 1, "its certificate must state the range that returns were clipped to")
         low, high = (float(end) for end in ranges[0])
         inside = (self.table >= low).all() and (self.table <= high).all()
-        require(inside, "its values must lie in the range that returns were held to")
+        require(inside, "its values must lie in the range that returns were clipped to")
         noise = certificate.queries[-1].size * (high - low) / 2
         require(math.isclose(self.noise, noise, rel_tol=1e-9), "its noise must be what its certificate says")
 

@@ -333,7 +333,7 @@ _CHOOSES = ("values", "log-probabilities")
 _POLICY_WORDS = {
     "values": "The values are what the policy expects of each action; it takes the best.",
     "log-probabilities": "The values are logarithms of the probabilities of actions; it takes the most probable.",
-    "clipped": "The values are the action itself, number by number, held to the action's range.",
+    "clipped": "The values are the action itself, number by number, clipped to the action's range.",
     "squashed": "The values are the action itself, number by number, squashed into the action's range.",
 }
 

@@ -31,8 +31,8 @@ _FIRST = ("first", "spread")
 
 
 STARTS_UNSEEN = (
-    "First states may be noise alone, not people's: so little was seen of where episodes begin. Check the episode and "
-    "the step of the sessions, or declare what is known: qq.WorldModel(start=...)."
+    "Start states may be noise alone: their z-score against pure noise is below 3. Check the episode and the step of "
+    "the sessions, or declare what is known: qq.WorldModel(start=...)."
 )
 
 
@@ -54,37 +54,35 @@ class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
     """
 
     reward_noise: Size | None = None
-    """How far noise alone may have moved rewards: root mean square over states, in their own units."""
+    """The standard error of rewards from noise alone: root mean square over states, in their own units."""
     reward_kept: Size | None = None
-    """Which part of the differences between states and actions shrinkage leaves, by the fit's own account: less than 1
-    means that released rewards are flatter than people's. Clipping, and rounds that end early, may take more."""
+    """The estimated fraction of reward variation that survives shrinkage. Clipping, and rounds that end early, may
+    take more."""
     reward_error: Size | None = None
-    """What rewards must be expected to be off by in all, noise, chance, shrinkage and terms left out, if they are as
-    smooth as the fit takes them to be: root mean square where people's states lie, in their own units. An estimate, and
-    no bound."""
+    """The estimated error of rewards from noise, sampling, shrinkage and omitted terms, if they are as smooth as the
+    fit assumes: root mean square where people's states lie, in their own units. It is an estimate, not a bound."""
     ends_noise: Size | None = None
-    """How far noise alone may have moved the log-odds of an end: root mean square over states."""
+    """The standard error of the log-odds of termination from noise alone: root mean square over states."""
     end_reward_noise: Size | None = None
-    """How far noise alone may have moved the reward of a step that ends its episode, in its own units."""
+    """The standard error of the mean reward of steps that end an episode, from noise alone, in its own units."""
     starts_seen: Size | None = None
-    """By how many deviations what was seen of first states exceeds what noise alone shows: below 3, no first state of
-    anybody may have been seen."""
+    """The z-score of the start-state statistics against pure noise; below 3, treat start states as unknown."""
     step_noise: Sizes = ()
-    """How far noise moves what is expected of a step, about: of each coordinate that is learned, in its own units."""
+    """The standard error of the expected next value from noise, for each learned coordinate, in its own units."""
     step_scatter: Sizes = ()
-    """How far people's own steps scatter around what is expected, likewise."""
+    """The residual standard deviation of people's own steps, likewise."""
 
     @property
     def starts_unseen(self) -> bool:
-        """Whether first states may be noise alone."""
-        # Noise alone exceeds three deviations once in some hundred draws.
+        """Whether start states may be noise alone."""
+        # Pure noise has a z-score above 3 once in some hundred draws.
         return self.starts_seen is not None and self.starts_seen < 3.0
 
     def of_steps(self, names: Sequence[str]) -> list[str]:
-        """The noise of one step beside people's own scatter, of each coordinate that is learned, by its name."""
+        """The standard error of one step beside the residual scatter, of each learned coordinate, by its name."""
         return [
-            f"Steps of {name}: noise moves what is expected by about {noise:.2g}; people's own scatter around it by "
-            f"{scatter:.2g}."
+            f"Steps of {name}: the expected next value has a standard error from noise of about {noise:.2g}; people's "
+            f"own steps scatter around it by {scatter:.2g}."
             for name, noise, scatter in zip(names, self.step_noise, self.step_scatter, strict=True)
         ]
 
@@ -93,22 +91,22 @@ class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
         lines = []
         if self.reward_error is not None:
             lines.append(
-                f"Rewards, from {low:g} to {high:g}: expect them to be off by about {self.reward_error:.2g} in all "
-                "where people's states lie, which is an estimate and no bound; elsewhere by more. "
-                f"Noise alone moved them by about {self.reward_noise:.2g}, and "
-                f"shrinkage left about {self.reward_kept:.2g} of the differences between states and actions. If there "
-                "is a public formula, declare it: qq.WorldModel(reward=...)."
+                f"Rewards, from {low:g} to {high:g}: expected error about {self.reward_error:.2g} where people's "
+                "states lie (an estimate, not a bound), more elsewhere. "
+                f"Noise alone: about {self.reward_noise:.2g}; fraction of their variation that survives shrinkage: "
+                f"about {self.reward_kept:.2g}. If there is a public formula, declare it: "
+                "qq.WorldModel(reward=...)."
             )
         if self.end_reward_noise is not None:
             lines.append(
-                "The reward of a step that ends its episode was learned apart, as one mean: noise alone moved it by "
-                f"about {self.end_reward_noise:.2g}."
+                "The reward of a step that ends its episode was learned apart, as one mean, with a standard error from "
+                f"noise of about {self.end_reward_noise:.2g}."
             )
         if self.ends_noise is not None:
             lines.append(
-                f"Episodes end by a chance that was learned: noise alone moved its log-odds by about "
-                f"{self.ends_noise:.2g}, which is a factor of {np.exp(min(self.ends_noise, 50.0)):.2g} where ends are "
-                "rare. If there is a public rule, declare it: qq.WorldModel(end=...)."
+                f"The probability of termination is learned: noise alone has a standard error of about "
+                f"{self.ends_noise:.2g} in log-odds, a factor of {np.exp(min(self.ends_noise, 50.0)):.2g} where ends "
+                "are rare. If there is a public rule, declare it: qq.WorldModel(end=...)."
             )
         if self.starts_unseen:
             lines.append(STARTS_UNSEEN)
@@ -129,7 +127,7 @@ class Fit(NamedTuple):
 
 
 class Spreads(NamedTuple):
-    """Deviations of one step, for each coordinate that is learned, in its own units."""
+    """Standard deviations of one step, for each coordinate that is learned, in its own units."""
 
     noise: Float[np.ndarray, " moved"]
     """Of what is expected, by the release's known noise alone, at people's own states and actions."""

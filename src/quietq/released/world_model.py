@@ -58,7 +58,7 @@ class WorldModel:
         if self.features is not None and not is_data(self.features):
             raise InvalidInput(
                 f"features must be one of quietq's own public maps, and {type(self.features).__name__} is code, which "
-                "could look at several people at once: take one of them, or leave features out."
+                "could depend on several people at once: take one of them, or leave features out."
             )
         for name in ("reward", "end", "start"):
             instance(name, getattr(self, name), Callable | None, "a function")

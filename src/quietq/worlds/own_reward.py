@@ -123,8 +123,8 @@ class OwnNoise(ABC):
         """Refuses a reward of a type that is less exact than what is covered."""
         if self._kind is not None and EPSILON.get(coarse or "float64", math.inf) > EPSILON[self._kind]:
             raise InvalidInput(
-                f"The environment's reward is a {coarse}, less exact than the {self._kind} that the noise covers: say "
-                "with `accuracy` how far off rewards may be at the most; nothing was drawn or spent for this one."
+                f"The environment's reward is a {coarse}, less exact than the {self._kind} that the noise covers: "
+                "state with `accuracy` the largest error of a reward; nothing was drawn or spent for this one."
             )
 
     def state(self, observation: Observation) -> float | None:
@@ -230,7 +230,7 @@ class PathNoise(OwnNoise):
 
     def place(self, state: float | None, action: Action) -> Place:
         if state is None:
-            raise ResetNeeded("The reward looks at the state before the step: call reset first.")
+            raise ResetNeeded("The reward is a function of the state before the step: call reset first.")
         # No clipping: the reward of a state outside is not that of the end of the box, and as one it could be steeper.
         advice = "give a `box` that all states lie in, and a relation whose slope is per width of that box"
         in_box(np.array([[state]]), self._box, advice=advice)
@@ -257,7 +257,7 @@ class IndependentNoise(OwnNoise):
     def _prepare(self) -> Law:
         if self.rewards is None or self.part is not None or self.box is not None:
             raise InvalidInput(
-                "Under a SupBall every observed reward has noise of its own, wherever it was seen: say with "
+                "Under a SupBall every observed reward has noise of its own, also in the same state: say with "
                 "`rewards` how many there will be, and leave `state` and `box` out."
             )
         assert isinstance(self.relation, SupBall)

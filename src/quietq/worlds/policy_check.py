@@ -414,7 +414,7 @@ class PolicyCheck(Mechanism):
             self.worlds = OwnWorlds(Played(world, policy, steps))
             self.promised = _promised(Played(world, policy, steps))  # now: what fails is refused before it is paid for
         elif self.returns is None:
-            raise InvalidInput("sessions must tell rewards, or the policy must have a world: give it as trained_on.")
+            raise InvalidInput("sessions must contain rewards, or the policy must have a world: give it as trained_on.")
 
     def _check_world(self, world: PrivateWorld, spaces: Spaces) -> None:
         """Refuses a world of other spaces than the sessions', or one that learned what they do not tell."""
@@ -422,7 +422,7 @@ class PolicyCheck(Mechanism):
             raise InvalidInput("sessions must have the box, the actions and the rewards that this world was made with.")
         learned = {"next": True, "reward": world.reward is not None, "end": world.ends is not None}
         if missing := [name for name, needed in learned.items() if needed and name not in spaces.told]:
-            raise InvalidInput(f"sessions must tell what this world learned: {', '.join(missing)}.")
+            raise InvalidInput(f"sessions must contain what this world learned: {', '.join(missing)}.")
 
     def run(self) -> Generator[Query, np.ndarray, tuple[Medians | None, np.ndarray, float]]:
         medians, left = None, 1.0

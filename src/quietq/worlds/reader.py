@@ -56,7 +56,9 @@ def states_of(batch: object, size: int, state: State, dimension: int) -> Float[n
 
 def picked(batch: object, size: int, state: State) -> Float[np.ndarray, "batch numbers"]:
     if not callable(state) and isinstance(batch, Mapping | tuple):
-        raise InvalidInput("The observations have parts: say with a function `state` what of them the reward looks at.")
+        raise InvalidInput(
+            "The observations have parts: say with a function `state` which of them the reward is a function of."
+        )
     try:
         states = np.array(state(batch) if callable(state) else batch, dtype=np.float64).reshape(size, -1)
         if not callable(state) and state is not None:
@@ -70,7 +72,7 @@ def check_size(numbers: int, dimension: int) -> None:
     if numbers != dimension:
         raise InvalidInput(
             f"A state has {plural(numbers, 'number')}, but the reward's box has {dimension} for it: say with `state` "
-            "what of the observation the reward looks at."
+            "which part of the observation the reward is a function of."
         )
 
 
@@ -123,7 +125,7 @@ class Reader:
         if self.on == "state-action":
             self._check_actions(outputs)
         elif outputs:
-            raise InvalidInput(f"The private function has outputs of shape {outputs}: look at it on 'state-action'.")
+            raise InvalidInput(f"The private function has outputs of shape {outputs}: use on='state-action'.")
         self._check_dimension()
 
     def _check_dimension(self) -> None:
@@ -180,7 +182,7 @@ class Reader:
     ) -> Float[np.ndarray, "batch"]:
         states = after if self.on == "next-state" else before
         if states is None:
-            raise ResetNeeded("The reward looks at the state before the step: call reset first.")
+            raise ResetNeeded("The reward is a function of the state before the step: call reset first.")
         if self.action_size:
             both = np.hstack([states, _rows(actions, len(states), self.action_size)])
             return self._values(both, "state or action")

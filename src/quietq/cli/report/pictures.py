@@ -1,6 +1,6 @@
 """Pictures of what was released: a function of one coordinate, a map of two, a private world.
 
-They come from the release and its certificate, so they may leave with them if that is certified.
+They come from the release and its certificate, so they can be published with them if that is certified.
 """
 
 import os
@@ -48,8 +48,8 @@ def plot_function(
     Args:
         private: What was released.
         path: The file, which ends in .png or .svg.
-        names: What the coordinates are called.
-        actions: What the values are called, where there are several.
+        names: Names of the coordinates; by default those that were declared.
+        actions: Names of the values, where there are several; by default those that were declared.
         title: The heading.
 
     """
@@ -57,7 +57,9 @@ def plot_function(
     if dimension > MOST_COORDINATES:
         raise InvalidInput(f"A picture shows a function of one or two coordinates, and this one is of {dimension}.")
     if names is None:
-        names = ["state"] if dimension == 1 else [f"coordinate {i + 1}" for i in range(dimension)]
+        unnamed = ["state"] if dimension == 1 else [f"coordinate {i + 1}" for i in range(dimension)]
+        names = private.labels.states or unnamed
+    actions = actions or private.labels.actions
     if len(names) != dimension:
         raise InvalidInput(f"names must be one for each of {dimension} coordinates, not {len(names)}.")
     chart = getattr(private, "feature_map", None)

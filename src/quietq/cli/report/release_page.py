@@ -1,7 +1,7 @@
-"""The report of a release, for the person who signs it off: what is promised, what it costs, what the audit found.
+"""The report of a release, for the person who signs it off: pictures, the promise, its cost, the audit, assumptions.
 
-Everything in it comes from what was released, from its certificate, and from an audit of the mechanism in a world that
-is nobody's; so the page may leave with the release.
+Everything in it comes from what was released, from its certificate, and from an audit of the mechanism on synthetic
+functions; so the page can be published with the release.
 """
 
 import os
@@ -44,26 +44,21 @@ def write_release_report(
     if certificate.standing != "certified" or certificate.epsilon is None or certificate.delta is None:
         raise InvalidInput("A release report is for a certified release.")
     sections = {
-        "What is promised": _promised(certificate),
         "What was released": pictures,
+        "What is promised": _promised(certificate),
         "What it costs": _costs(certificate, range_of_one),
         "What the audit found": _audit(finding),
+        "What it rests on": _assumptions(certificate),
     }
     return write_page(path, title, lead, sections)
 
 
 def _promised(certificate: Certificate) -> list[str]:
     people = None if certificate.relation is None else certificate.relation.people
-    audiences: tuple[Audience, ...] = ("signer", "engineer")
-    stated = [line for audience in audiences for line in explain(certificate, audience)]
-    assumptions = dict.fromkeys((line.text, line.mark) for line in stated if line.mark in ("trusted", "enforced"))
     who = "any one person" if people is None else f"any one of {people} people"
     return [
         paragraph(WORDS["promised"].format(who=who, epsilon=certificate.epsilon, delta=certificate.delta)),
         paragraph(WORDS["guess"].format(right=of_hundred(guess(certificate)))),
-        paragraph(WORDS["assumptions"]),
-        table(("assumption", "by"), list(assumptions)),
-        *(paragraph(f"Note: {remark}") for remark in certificate.remarks),
     ]
 
 
@@ -82,3 +77,17 @@ def _audit(finding: Finding) -> list[str]:
     told = {"runs": finding.runs, "view": finding.attack.view, "confidence": finding.confidence, "verdict": verdict}
     found = table(headings, [row], strong=["refuted"])
     return [paragraph(WORDS["audit"].format(**told)), found, paragraph(WORDS["mu"])]
+
+
+def _assumptions(certificate: Certificate) -> list[str]:
+    """Each assumption once, what is trusted first."""
+    audiences: tuple[Audience, ...] = ("signer", "engineer")
+    stated = [line for audience in audiences for line in explain(certificate, audience)]
+    assumptions = dict.fromkeys(
+        (line.text, mark) for mark in ("trusted", "enforced") for line in stated if line.mark == mark
+    )
+    return [
+        paragraph(WORDS["assumptions"]),
+        table((f"assumption of {certificate.method}", "by"), list(assumptions)),
+        *(paragraph(f"Note: {remark}") for remark in certificate.remarks),
+    ]

@@ -62,7 +62,7 @@ class DeepQ(Method):
     clamp: float | None = option(None, "Clamp each entry of the gradient to plus and minus this.", positive_or_none)
     replay: int = option(10_000, "Transitions that are kept to learn from.", count)
     batch: int = option(128, "Transitions a gradient step.", count)
-    start: int = option(128, "Transitions to be seen before the first gradient step.", count)
+    start: int = option(128, "Transitions before the first gradient step.", count)
     train_every: int = option(1, "Steps of the environment between gradient steps.", count)
     target_every: int = option(
         100, "Steps between copies of the network to the target network; 1 does without one.", count

@@ -273,7 +273,7 @@ class InLoopMethod(Method):
             self.name,
             tuple(zip(spaces.box.low, spaces.box.high, strict=True)),
             (Code.NEIGHBOURS(), Code.INDEPENDENT(), *self.conditions(steps)),
-            ("Scores, returns and learning curves look at the true reward and are not covered.",),
+            ("Scores, returns and learning curves depend on the true reward and are not covered.",),
         )
 
     def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:

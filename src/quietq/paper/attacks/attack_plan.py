@@ -60,7 +60,7 @@ def plan_audit(
         return train(build_method(method, hyper), private=private)
     if hyper or any(name in options for name in ("score", "queries", "moments", "steps", "public_walk")):
         raise InvalidInput(
-            "The private reward itself is seen whole, before any training: for hyper-parameters and the options of "
+            "The private reward itself is observed whole, before any training: for hyper-parameters and the options of "
             "trainings add --view final."
         )
     used = {name: options[name] for name in ("noise", "pieces", "move") if name in options}

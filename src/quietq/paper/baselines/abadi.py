@@ -87,7 +87,7 @@ class GradientNoise(NoisyDescent):
     gamma: float = option(0.8, "Discount of the future.", share)
     clip: float = option(1.0, "Length that each transition's gradient is clipped to.", positive)
     batch: int = option(500, "Transitions a gradient step.", count)
-    start: int = option(500, "Transitions to be seen before the first gradient step.", count)
+    start: int = option(500, "Transitions before the first gradient step.", count)
     train_every: int = option(25, "Steps of the environment between gradient steps, each of them a release.", count)
     target_every: int = option(
         1, "Steps between copies of the network to the target network; 1 does without one.", count

@@ -128,7 +128,7 @@ def _announce(catalogue: Catalogue, listener: socket.socket, as_json: bool, guar
             _LOGGER.warning("%s says that it is certified; %s (--key).", name, record.signed)
     host, port = listener.getsockname()[:2]
     if not guarded and not ip_address(host).is_loopback:
-        _LOGGER.warning("Anybody who can reach %s may ask: there is no token (--token-file).", host)
+        _LOGGER.warning("Anybody who can reach %s may query it: there is no token (--token-file).", host)
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     if as_json:
         listed = [record.model_dump() for record in records]
