@@ -381,7 +381,7 @@ def test_sessions_without_ends_never_end():
 def test_it_says_what_it_is_in_names_that_were_declared(world, pushed, tmp_path):
     said = str(world)
     assert said.startswith(
-        "NOT PRIVATE: A private world of states x [-2, 2], y [-2, 2]; actions 0 0, 1 1.\nSteps of x: noise"
+        "NOT PRIVATE: A private world of states x [-2, 2], y [-2, 2]; actions 0 0, 1 1.\nSteps of x: the expected next value"
     )
     assert "Noise alone: about" in said
     assert "noise alone has a standard error of about" in said
@@ -424,7 +424,7 @@ def test_errors_tell_more_than_noise(world, pushed):
 
 def test_first_states_that_nobody_showed_are_said_to_be_noise(world):
     """Where steps begin anew within a person, no first row is followed by the next step."""
-    assert "First states" not in str(world)
+    assert "Start states" not in str(world)
     rows = rows_of(PEOPLE, 4)
     people = read(rows.vstack(rows.filter(rows["step"] == 0)), PEOPLE, next_state=None)
     unseen = privatise(people, BUDGET, simulate=0)
