@@ -381,7 +381,7 @@ def test_sessions_without_ends_never_end():
 def test_it_says_what_it_is_in_names_that_were_declared(world, pushed, tmp_path):
     said = str(world)
     assert said.startswith(
-        "NOT PRIVATE: A private world of states x [-2, 2], y [-2, 2]; actions 0 0, 1 1.\nSteps of x: the expected next value"
+        "NOT PRIVATE: A private world of states x [-2, 2], y [-2, 2]; actions 0 0, 1 1.\nSteps of x: the expected next"
     )
     assert "Noise alone: about" in said
     assert "noise alone has a standard error of about" in said
