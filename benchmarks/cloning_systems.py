@@ -3,25 +3,32 @@
 On SKILLED settings of `qq.clone` were chosen, and on REPORTED_SKILLED none. People are of two kinds. *Noisy* people
 know what the expert does, and do something random instead, the less skilled the oftener: their mean is the expert.
 *Habitual* people see states in their own distorted way, the less skilled the more, and act as the expert would if that
-were the state: their mean is not.
+were the state: their mean is not. In MuJoCo there are people *of ages*, too: each acts by one of several policies.
 """
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 
 import gymnasium
 import numpy as np
 from scipy.linalg import solve_discrete_are
 
-from benchmarks.systems import Acrobot, Array, CartPole, MountainCar, Outcome, Pendulum, Rng, Row, System
+from benchmarks.study import RESULTS, ROOT, fingerprint
+from benchmarks.systems import Acrobot, Array, CartPole, MountainCar, Outcome, Pendulum, Rng, Row, Steps, System
 
-NOISY, HABITUAL = "noisy", "habitual"
+NOISY, HABITUAL, AGES = "noisy", "habitual", "of ages"
+STEPS = ("states", "actions", "after", "rewards", "ended", "there")
 
 
 class Skilled(System):
     """A system with an expert; the traits of people are a skill from 0 to 1, and how they see states."""
 
     people_are: str = NOISY
+    kinds: ClassVar[tuple[str, ...]] = (NOISY, HABITUAL)
+    episodes: ClassVar[int] = 400
+    """Of each true return."""
     distortion: ClassVar[float] = 1.0
     """How far off an unskilled habit sees each coordinate, in units of how far experts' states scatter."""
     scatter: ClassVar[Array]
@@ -185,17 +192,93 @@ class SkilledPendulum(Skilled, Pendulum):
         return np.clip(np.where(cosine > 0.9, balance, pump), -2, 2)[:, None]
 
 
-class SkilledReacher(Skilled):
-    """Gymnasium's Reacher-v5 (MuJoCo), whose expert pulls the tip to the target through the arm's Jacobian."""
+class InMujoco(Skilled):
+    """One of Gymnasium's, moved by MuJoCo; the expert is the oldest of some policies that were trained for minutes.
+
+    Besides noisy ones there are *people of ages*: each acts by one of the policies, from hardly trained to the oldest,
+    and one time in ten at random. People are drawn from a pool of 6,000, whose sessions are stored.
+    """
+
+    low, high, steps, ends, episodes = -10.0, 15.0, 100, False, 100
+    distortion = 0.6
+    kinds = (NOISY, AGES)
+    AT_ONCE: ClassVar[int] = 50
+    POOL: ClassVar[int] = 6000
+
+    @cached_property
+    def policies(self) -> list[list[Array]]:
+        """Weights and biases of each age's layers, youngest first."""
+        stored = np.load(RESULTS / "policies" / f"{self.name}.npz")
+        ages = sorted({name.partition("_")[0] for name in stored})
+        return [[stored[f"{age}_{i}"].astype(float) for i in range(6)] for age in ages]
+
+    def acts(self, policy: list[Array], states: Array) -> Array:
+        """A network of two hidden layers, as Stable-Baselines3's SAC has them."""
+        first, one, second, two, last, three = policy
+        hidden = np.maximum(np.maximum(states @ first.T + one, 0) @ second.T + two, 0)
+        return np.tanh(hidden @ last.T + three)
+
+    def expert(self, states: Array) -> Array:
+        return self.acts(self.policies[-1], states)
+
+    def behave(self, rng: Rng, people: Array, states: Array) -> Array:
+        if self.people_are != AGES:
+            return super().behave(rng, people, states)
+        each = np.stack([self.acts(policy, states) for policy in self.policies])
+        age = (len(each) * people[:, 0]).astype(int)
+        acted = each[age, np.arange(len(states))]
+        return np.where(rng.random((len(states), 1)) < 0.9, acted, self.random(rng, len(states)))
+
+    def sessions(self, people: int, seed: int) -> Steps:
+        stored = ROOT / "runs" / "benchmarks" / f"{self.name}-{self.people_are}-{fingerprint([Path(__file__)])}.npz"
+        if not stored.exists():
+            stored.parent.mkdir(parents=True, exist_ok=True)
+            pool = super().sessions(self.POOL, 0)
+            np.savez(stored, *(getattr(pool, name) for name in STEPS))
+        chosen = np.random.default_rng([seed, people]).choice(self.POOL, people, replace=False)
+        with np.load(stored) as pool:
+            return Steps(self, *(pool[f"arr_{i}"][chosen] for i in range(len(STEPS))))
+
+    def start(self, rng: Rng, people: Array) -> Array:
+        raise NotImplementedError("It is MuJoCo that moves this: see roll.")
+
+    def step(self, rng: Rng, people: Array, states: Array, actions: Array) -> Outcome:
+        raise NotImplementedError("It is MuJoCo that moves this: see roll.")
+
+    def roll(self, rng: Rng, number: int, steps: int, act: Callable[[Rng, Array, Array], Array]) -> Iterator[Row]:
+        """Some environments at a time, step by step; of ended episodes the last state stays."""
+        envs = [gymnasium.make(self.name).unwrapped for _ in range(min(self.AT_ONCE, number))]
+        people, size = self.people(rng, number), len(self.box)
+        columns = [np.zeros((number, steps, width)) for width in (size, len(self.action_box or []), size, 1, 1, 1)]
+        for begin in range(0, number, len(envs)):
+            some = range(begin, min(begin + len(envs), number))
+            seeds = rng.integers(2**31, size=len(some))
+            states = np.array([env.reset(seed=int(seed))[0] for env, seed in zip(envs, seeds, strict=False)])
+            alive = np.ones(len(some), bool)
+            for step in range(steps):
+                actions = np.clip(act(rng, people[begin : some.stop], states), -1, 1)
+                after, rewards, ended = states.copy(), np.zeros((len(some), 1)), np.zeros((len(some), 1))
+                for i in np.flatnonzero(alive):
+                    after[i], rewards[i], ended[i], _, _ = envs[i].step(actions[i])
+                found = (states, actions, after, rewards, ended, alive[:, None])
+                for column, values in zip(columns, found, strict=True):
+                    column[begin : some.stop, step] = values
+                states, alive = after, alive & (ended[:, 0] == 0)
+        before, acted, after, rewards, ended, there = columns
+        for i in range(steps):
+            yield before[:, i], acted[:, i], after[:, i], rewards[:, i, 0], ended[:, i, 0] > 0, there[:, i, 0] > 0
+
+
+class SkilledReacher(InMujoco):
+    """Gymnasium's Reacher-v5; the expert of noisy people pulls the tip to the target through the arm's Jacobian."""
 
     name = "Reacher-v5"
     box = [(-1.0, 1.0)] * 4 + [(-0.25, 0.25)] * 2 + [(-20.0, 20.0)] * 2 + [(-0.5, 0.5)] * 2
     action_box = [(-1.0, 1.0)] * 2
-    low, high, steps, ends = -3.0, 0.0, 50, False
+    low, high, steps = -3.0, 0.0, 50
     scatter = np.array([0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 3.0, 3.0, 0.1, 0.1])
-    distortion = 0.6
+    kinds = (NOISY, HABITUAL, AGES)
     returns = (-100.0, 0.0)
-    AT_ONCE: ClassVar[int] = 50
 
     def expert(self, states: Array) -> Array:
         first, second = np.arctan2(states[:, 2], states[:, 0]), np.arctan2(states[:, 3], states[:, 1])
@@ -205,36 +288,32 @@ class SkilledReacher(Skilled):
         pull = np.stack([(inner * apart).sum(axis=1), (outer * apart).sum(axis=1)], axis=1)
         return np.clip(-25 * pull - 0.05 * speed, -1, 1)
 
-    def start(self, rng: Rng, people: Array) -> Array:
-        raise NotImplementedError("It is MuJoCo that moves this arm: see roll.")
 
-    def step(self, rng: Rng, people: Array, states: Array, actions: Array) -> Outcome:
-        raise NotImplementedError("It is MuJoCo that moves this arm: see roll.")
+class SkilledHalfCheetah(InMujoco):
+    """Gymnasium's HalfCheetah-v5."""
 
-    def roll(self, rng: Rng, number: int, steps: int, act: Callable[[Rng, Array, Array], Array]) -> Iterator[Row]:
-        """Some environments at a time, step by step."""
-        envs = [gymnasium.make(self.name) for _ in range(min(self.AT_ONCE, number))]
-        people = self.people(rng, number)
-        columns = [np.zeros((number, steps, size)) for size in (10, 2, 10, 1)]
-        for begin in range(0, number, len(envs)):
-            some = range(begin, min(begin + len(envs), number))
-            seeds = rng.integers(2**31, size=len(some))
-            states = np.array([env.reset(seed=int(seed))[0] for env, seed in zip(envs, seeds, strict=False)])
-            for step in range(steps):
-                actions = np.clip(act(rng, people[begin : some.stop], states), -1, 1)
-                found = [env.step(action) for env, action in zip(envs, actions, strict=False)]
-                after = np.array([one[0] for one in found])
-                rewards = np.array([[one[1]] for one in found])
-                for column, values in zip(columns, (states, actions, after, rewards), strict=True):
-                    column[begin : some.stop, step] = values
-                states = after
-        before, acted, after, rewards = columns
-        never, alive = np.zeros(number, bool), np.ones(number, bool)
-        for step in range(steps):
-            yield before[:, step], acted[:, step], after[:, step], rewards[:, step, 0], never, alive
+    name = "HalfCheetah-v5"
+    box = [(-10.0, 10.0)] * 17
+    action_box = [(-1.0, 1.0)] * 6
+    returns = (-300.0, 1000.0)
 
 
-REPORTED_SKILLED: dict[str, type[Skilled]] = {"Pendulum-v1": SkilledPendulum, "Reacher-v5": SkilledReacher}
+class SkilledHopper(InMujoco):
+    """Gymnasium's Hopper-v5, whose episodes end by a fall."""
+
+    name = "Hopper-v5"
+    box = [(-10.0, 10.0)] * 11
+    action_box = [(-1.0, 1.0)] * 3
+    ends = True
+    returns = (0.0, 400.0)
+
+
+REPORTED_SKILLED: dict[str, type[Skilled]] = {
+    "Pendulum-v1": SkilledPendulum,
+    "Reacher-v5": SkilledReacher,
+    "HalfCheetah-v5": SkilledHalfCheetah,
+    "Hopper-v5": SkilledHopper,
+}
 
 
 def skilled(name: str, people_are: str) -> Skilled:
