@@ -100,8 +100,10 @@ DID_NOT_HELP = (
     "These were tried on development tasks and left out. For models of rows: noise shared unequally among features, a "
     "noisy second moment of the features themselves, and a posterior of raw features instead of an orthonormal basis. "
     "For rewards: DP-SGD on a network, and one clipped model per person. For worlds: our own agents, which score "
-    "far below PPO, and one-shot moments. A Gaussian copula has no clusters, so for states in clusters there is "
-    "something left to gain."
+    "far below PPO, and one-shot moments. For clones: gradients weighted by how far a person's return lies between two "
+    "quantiles, instead of the best fifth (one draw of seven kinds of people, 2,000 each: recovered +0.04 to -0.06 "
+    "between the median and the best tenth, +0.11 to -0.37 between the lowest and the best tenth). A Gaussian copula "
+    "has no clusters, so for states in clusters there is something left to gain."
 )
 
 

@@ -24,6 +24,7 @@ from quietq import (
     privatise,
     publish,
 )
+from quietq.mechanisms.iterated_whitening import _shrunk
 from quietq.mechanisms.moments import SETTINGS, Moments
 from quietq.noise import Box
 from quietq.released import world_model
@@ -80,6 +81,17 @@ def test_the_highest_affordable_degree_follows_from_public_numbers():
     assert [of(spaces, number).degree for number in (1, 76, 77, 125, 126, 1e6)] == [1, 1, 2, 2, 3, 3]
     map_of_ones_own = WorldModel(features=Fourier.draw(3, 10, 1.5))
     assert map_of_ones_own.affordable(spaces, 1) == map_of_ones_own
+
+
+@pytest.mark.parametrize("rounding", [-1e-16, 0.0, 1e-16])
+def test_directions_that_features_never_take_have_no_slope(rounding):
+    """Their moment is 0 but for rounding, whose sign is luck, and what seems to be found there is enormous."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    gram = (turn * [rounding, 0.1, 1.0]) @ turn.T
+    found = turn @ np.array([[1e8], [0.5], [-0.2]])
+    weights, spread = _shrunk(found, gram, np.array([[0.01]]), 1e-4, np.ones(4))
+    assert np.abs(turn.T @ weights - [[0.0], [0.5], [-0.2]]).max() < 0.01
+    assert np.isfinite(spread).all()
 
 
 @pytest.mark.slow

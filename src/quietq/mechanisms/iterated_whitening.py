@@ -28,6 +28,8 @@ class WhiteningSettings:
     """Features that vary by less than one part in this of the box are not told from constants."""
     most_of_targets: float = 1e5
     """Residuals that are smaller than one part in this of the box are not told from none."""
+    rounding: float = 1e-12
+    """Eigenvalues of the features' moments that are less than this part of the largest are 0, but for rounding."""
     pooling_rounds: int = 3
     """How often the scales of answers are matched to each other."""
     shrinking_rounds: int = 50
@@ -158,16 +160,18 @@ def _shrunk(
     # Weights, in units of the box, along directions in which their errors are independent.
     features, targets = scales[: len(gram)], scales[len(gram) :]
     a, v = np.linalg.eigh(gram / np.outer(features, features))
+    # What was found along directions that features never take, such as off a circle, is rounding divided by nothing.
+    a = np.where(a > SETTINGS.rounding * a[-1], a, 1e-300)
     own, turn = np.linalg.eigh(rest / np.outer(targets, targets))
     looked = v.T @ (found * features[:, None] / targets) @ turn
-    variance = noise * own / np.maximum(a, 1e-300)[:, None]
+    variance = noise * own / a[:, None]
     # The size of a target's weights, and which part of each is left of it by the posterior mean.
     size, left = np.full(len(own), 1.0), np.ones_like(variance)
     for _ in range(SETTINGS.shrinking_rounds):
         left = size / (size + variance)
         size = (left**2 * looked**2 + left * variance).mean(axis=0)
     weights = v @ (left * looked) @ turn.T / features[:, None] * targets
-    typical = np.sqrt((left * noise / np.maximum(a, 1e-300)[:, None]).mean(axis=1))
+    typical = np.sqrt((left * noise / a[:, None]).mean(axis=1))
     return weights, (v * typical) / features[:, None]
 
 
