@@ -94,6 +94,13 @@ def test_what_cannot_be_checked_is_refused_before_it_is_paid_for():
     assert account.spent_mu == 0
 
 
+def test_a_reward_of_other_actions_is_refused_before_it_sees_a_row():
+    several, one = (all_but_two(kind, 20) for kind in ("ratings per action", "ratings"))
+    people, reward = one[0](one[1]), privatise(several[0](several[1]), AMPLE, simulate=0)
+    with pytest.raises(InvalidInput, match="released must have a value for each of 1 action"):
+        RewardCheck(reward, people, AMPLE)
+
+
 def mechanism(kind: str) -> RewardCheck:
     read, source = all_but_two(kind, 20)
     people = read(source)

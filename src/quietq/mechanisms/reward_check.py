@@ -30,7 +30,7 @@ from quietq.noise.feature_maps import Categorical, FeatureMap, Polynomials
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.account import Issued
 from quietq.privacy.assumptions import Code
-from quietq.privacy.checks import is_own
+from quietq.privacy.checks import is_own, plural
 from quietq.released.private_function import PrivateFunction
 from quietq.released.publishable import Json
 
@@ -92,10 +92,14 @@ class OwnAnswers(Vector):
         one, other = ([answers[i] for i in order[first::2]] for first in (0, 1))
         return np.concatenate([*one, *other]), sum(map(len, one))
 
+    def rewards(self, points: Float[np.ndarray, "rows d"]) -> Float[np.ndarray, "rows ..."]:
+        """The reward at points of the unit box; of items, at the nearest."""
+        states = self.reward.box.from_unit(points if points.shape[1] > 1 else points[:, 0])
+        return np.asarray(self.reward(np.rint(states) if isinstance(self.features, Categorical) else states))
+
     def _design(self, points: Float[np.ndarray, "rows d"], actions: np.ndarray | None) -> np.ndarray:
         """The reward of each row in the loss's units, and features, which each action has for itself."""
-        states = self.reward.box.from_unit(points if points.shape[1] > 1 else points[:, 0])
-        values = np.asarray(self.reward(np.rint(states) if isinstance(self.features, Categorical) else states))
+        values = self.rewards(points)
         features = self.features(points)
         if actions is not None:
             values = values[np.arange(len(values)), actions]
@@ -156,6 +160,9 @@ class RewardCheck(Mechanism):
         slopes = Polynomials(self.box.dimension, tuple(((i, 1),) for i in range(self.box.dimension)))
         items = feedback.features if isinstance(feedback.features, Categorical) else None
         self.answers = OwnAnswers(feedback.loss, reward, slopes if items is None else items)
+        given, actions = self.answers.rewards(np.full((1, self.box.dimension), 0.5)).shape[1:], feedback.loss.actions
+        if given != ((actions,) if actions > 1 else ()):  # now, and not at somebody's row
+            raise InvalidInput(f"released must have a value for each of {plural(actions, 'action')} of the feedback.")
 
     def run(self) -> Generator[Query, np.ndarray, tuple[np.ndarray, float]]:
         query = mean_of_people(self.answers, self.people, self.budget.mu)
