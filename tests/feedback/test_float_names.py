@@ -65,7 +65,7 @@ def test_a_null_in_a_database_does_not_remove_everybody_else() -> None:
         database.executemany("insert into ratings values(?, ?, ?)", rows)
         ask = "select * from ratings"
         sentence = refused(pd.read_sql(ask, database))
-        assert "float64" in sentence
+        assert "Float64" in sentence
         assert present(pd.read_sql(ask, database, dtype_backend="numpy_nullable")) == 49  # as the refusal advises
         as_text = "select cast(person as text) as person, state, rating from ratings"
         assert present(pd.read_sql(as_text, database)) == 49
@@ -142,5 +142,5 @@ def test_a_truth_value_is_no_number_in_a_column_of_objects_either(column: str) -
     data = frame(["a", "b"]).assign(**{column: pd.Series([True, 0.5], dtype=object)})
     assert Ratings.read(data, **COUNT).not_private["used_rows"] == 1
     for typed in (pd.Series([True, False]), pd.Series([True, None], dtype="boolean")):
-        with pytest.raises(InvalidInput, match="must hold numbers, not bool"):
+        with pytest.raises(InvalidInput, match="must hold numbers, not Boolean"):
             Ratings.read(data.assign(**{column: typed}), **COUNT)

@@ -89,11 +89,11 @@ def test_names_in_columns_of_objects_are_those_of_other_columns() -> None:
 def test_types_that_cannot_be_names_or_numbers_are_refused_as_types() -> None:
     good = pd.DataFrame({"person": ["a", "b"], "state": [0.5, 0.5], "rating": [0.5, 0.5]})
     dates = pd.Series(["2020-01-01", None]).astype("datetime64[ns]")
-    refused(good.assign(person=dates), "must hold names or numbers of people, not datetime64")
-    refused(good.assign(state=dates), "must hold numbers, not datetime64")
-    refused(good.assign(rating=[True, False]), "must hold numbers, not bool")
-    refused(good.assign(rating=pd.Categorical([True, False])), "must hold numbers, not category")
-    refused(good.assign(rating=[1j, 2]), "must hold numbers, not complex128")
+    refused(good.assign(person=dates), "must hold text or numbers, not datetime64")
+    refused(good.assign(state=dates), "must hold text or numbers, not datetime64")
+    refused(good.assign(rating=[True, False]), "must hold numbers, not Boolean")
+    refused(good.assign(rating=pd.Categorical([True, False])), "must hold numbers, not Boolean")
+    refused(good.assign(rating=[1j, 2]), "must hold text or numbers, not complex128")
     refused(pd.concat([good, good[["state"]]], axis=1), "There are 2 columns called 'state'")
     plain = pl.DataFrame({"person": ["a", "b"], "state": [0.5, 0.5], "rating": [0.5, 0.5]})
     for names in (pl.Series([b"a", b"b"]), pl.Series([[1], [2]]), pl.Series([{"a": 1}] * 2), pl.Series([Odd(), Odd()])):

@@ -15,6 +15,7 @@ import pytest
 
 from quietq import Accountant, Budget, InvalidInput, PrivateReward, Ratings, people, privatise
 from quietq.feedback.own_function import OwnFunction
+from quietq.feedback.rows import batches
 from quietq.feedback.schema import Category, Schema
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms.candidates import choose
@@ -114,7 +115,7 @@ def test_a_blank_cell_does_not_change_everybodys_category():
     schema = Schema("answers", "person", {"item": Category("item", "item", ("1", "2"))})
     blank = pd.DataFrame({"person": ["a", "b"], "item": [1, None]})
     with pytest.raises(InvalidInput, match="text or whole numbers"):
-        schema.from_pandas(blank)
+        list(batches(blank, schema))
     with pytest.raises(InvalidInput, match="text or whole numbers"):
         schema.check_types({"person": pl.String, "item": pl.Float64})
 

@@ -5,12 +5,14 @@ be, and what becomes of bad rows, is said by the `schema`.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
+from quietq.feedback.pandas_frame import polars_column
 from quietq.feedback.plain_csv import SEPARATORS, PlainCsv
 from quietq.feedback.schema import Schema
 from quietq.privacy.checks import did_you_mean
@@ -18,6 +20,7 @@ from quietq.privacy.errors import InvalidInput
 
 BATCH = 500_000  # rows
 PARQUET = (".parquet", ".pq")
+_Made = TypeVar("_Made")
 Piece = Path | tuple[Path, int, int] | pl.DataFrame
 """Of a source, what is read at a time: rows, a CSV file, or so many rows of a Parquet file, from some row on."""
 
@@ -55,16 +58,10 @@ def frames(piece: Piece | pl.LazyFrame, schema: Schema) -> Iterator[pl.DataFrame
     if isinstance(rows, PlainCsv):
         yield from rows.frames(schema.columns)
         return
-    failure = ""
-    try:
-        yield from rows.select(schema.columns).collect_batches(chunk_size=BATCH, maintain_order=schema.in_order)
-    except (
-        Exception,
-        pl.exceptions.PanicException,
-    ) as error:  # of the caller's functions too
-        failure = type(error).__name__  # and no more: its text may quote a cell
-    if failure:
-        raise InvalidInput(f"The {schema.kind} could not be read: Polars failed with {failure}.")
+    rows = rows.select(schema.columns)
+    found = _tell_nothing(schema.kind, lambda: rows.collect_batches(chunk_size=BATCH, maintain_order=schema.in_order))
+    while (batch := _tell_nothing(schema.kind, lambda: next(found, None))) is not None:
+        yield batch
 
 
 def _parts(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
@@ -96,10 +93,10 @@ def header(source: object) -> list[str]:
     while isinstance(source, Sequence) and not isinstance(source, str | bytes) and source:
         source = source[0]
     if isinstance(source, pl.LazyFrame | pl.DataFrame):
-        return list(_types(source.lazy(), "data frame"))
+        return list(_tell_nothing("data frame", source.lazy().collect_schema))
     if isinstance(source, str | os.PathLike):
         file = _opened(Path(source))
-        return file.names() if isinstance(file, PlainCsv) else list(_types(file, "file"))
+        return file.names() if isinstance(file, PlainCsv) else list(_tell_nothing("file", file.collect_schema))
     return [name for name in getattr(source, "columns", ()) if isinstance(name, str)]
 
 
@@ -132,29 +129,24 @@ def parquet(path: Path) -> pl.LazyFrame:
 
 def _from_pandas(frame: Any, schema: Schema) -> pl.LazyFrame:
     _check_names(list(frame.columns), schema)
-    failure = ""
-    try:
-        return schema.from_pandas(frame).lazy()
-    except InvalidInput:
-        raise
-    except Exception as error:
-        failure = type(error).__name__  # and no more: its text may quote a cell
-    raise InvalidInput(f"The data frame could not be read: it failed with {failure}.")
+    cells = {name: partial(polars_column, frame[name], names=name == schema.person) for name in schema.columns}
+    return pl.LazyFrame({name: _tell_nothing("data frame", column) for name, column in cells.items()})
 
 
 def _checked(lazy: pl.LazyFrame, schema: Schema) -> pl.LazyFrame:
-    types = _types(lazy, schema.kind)
+    types = _tell_nothing(schema.kind, lazy.collect_schema)
     _check_names(list(types), schema)
     schema.check_types(types)
     return lazy
 
 
-def _types(lazy: pl.LazyFrame, kind: str) -> dict[str, Any]:
-    """By column, its type; a failure is shown by its own type alone, because functions of the caller's may have run."""
-    failure = ""
+def _tell_nothing(kind: str, step: Callable[[], _Made]) -> _Made:
+    """What a step gives; a failure is shown by its type alone: its text may quote a cell, its frames hold the rows."""
     try:
-        return lazy.collect_schema()
-    except (Exception, pl.exceptions.PanicException) as error:
+        return step()
+    except InvalidInput:
+        raise
+    except (Exception, pl.exceptions.PanicException) as error:  # of the caller's functions too
         failure = type(error).__name__
     raise InvalidInput(f"The {kind} could not be read: Polars failed with {failure}.")
 

@@ -26,7 +26,6 @@ except ImportError as error:
 
 from quietq.feedback.doubts import doubts_of_rows
 from quietq.feedback.names import NAME, NUMBER, hashed, identities, is_name, rounded_names
-from quietq.feedback.pandas_frame import categories_in, codes_in, names_in, numbers_in, numbers_in_text
 from quietq.feedback.statistic import Columns, Starts
 
 PERSON = "person"
@@ -45,11 +44,6 @@ class Field(ABC):
     """Whether a number outside is moved to the nearer end; else its row is left out."""
     optional = False
     """Whether a cell that cannot be used becomes NaN, and its row stays."""
-
-    @staticmethod
-    @abstractmethod
-    def from_pandas(series: Any) -> pl.Series:
-        """The cells of a pandas column, each by itself."""
 
     @abstractmethod
     def check(self, dtype: Any) -> None:
@@ -88,14 +82,13 @@ class Number(Field):
     """Whether [low, high] becomes [0, 1]."""
     optional: bool = False
 
-    from_pandas = staticmethod(numbers_in)
-
     def check(self, dtype: Any) -> None:
         if not (dtype.is_numeric() or dtype == pl.Null or dtype == pl.String):
             raise InvalidInput(f"Column {self.column!r} must hold numbers, not {dtype}.")
 
     def read(self, cells: pl.Series) -> pl.Series:
-        return numbers_in_text(cells) if cells.dtype == pl.String else cells.cast(pl.Float64, strict=False)
+        text = cells.dtype == pl.String
+        return (cells.str.strip_chars() if text else cells).cast(pl.Float64, strict=False)
 
     def outside(self, cell: pl.Expr) -> pl.Expr:
         return cell.is_finite() & ((cell < self.low) | (cell > self.high))
@@ -129,8 +122,8 @@ class Category(Field):
     scales: bool = False
     """Whether they lie evenly in [0, 1], the first at 0 and the last at 1."""
     optional: bool = False
-
-    from_pandas = staticmethod(categories_in)
+    blanks: bool = False
+    """Whether cells may be blank, as may be actions behind an end: that makes floating-point numbers of whole ones."""
 
     def __post_init__(self) -> None:
         if not all(isinstance(value, str) and value.isprintable() for value in self.values):
@@ -142,7 +135,8 @@ class Category(Field):
             raise InvalidInput(f"The values of {self.what} must differ by more than their spelling.")
 
     def check(self, dtype: Any) -> None:
-        if not is_name(dtype):  # nor floating-point numbers, which one blank cell makes of everybody's whole numbers
+        # One blank cell makes floating-point numbers of everybody's whole ones.
+        if not (is_name(dtype) or (self.blanks and dtype.is_float())):
             raise InvalidInput(f"Column {self.column!r} must hold categories, as text or whole numbers, not {dtype}.")
 
     def read(self, cells: pl.Series) -> pl.Series:
@@ -171,22 +165,10 @@ class Category(Field):
 
 
 @dataclass(frozen=True)
-class BlankableCategory(Category):
-    """Categories that may be blank, which makes floating-point numbers of whole ones."""
-
-    from_pandas = staticmethod(codes_in)
-
-    def check(self, dtype: Any) -> None:
-        if not dtype.is_float():
-            super().check(dtype)
-
-
-@dataclass(frozen=True)
 class Flag(Field):
     """A column of 0 and 1, false and true, or no and yes; a cell that is neither becomes NaN, and its row stays."""
 
     optional = True
-    from_pandas = staticmethod(codes_in)
 
     def check(self, dtype: Any) -> None:
         if not (is_name(dtype) or dtype.is_float()):
@@ -213,8 +195,6 @@ class Flag(Field):
 @dataclass(frozen=True)
 class Group(Field):
     """A column of names: rows of one person with the same name belong together. Spellings are merged."""
-
-    from_pandas = staticmethod(names_in)
 
     def check(self, dtype: Any) -> None:
         if not is_name(dtype):
@@ -303,12 +283,6 @@ class Schema:
             raise rounded_names(self.person, dtype)
         if not is_name(dtype):
             raise InvalidInput(f"Column {self.person!r} must hold names or numbers of people, not {dtype}.")
-
-    def from_pandas(self, frame: Any) -> pl.DataFrame:
-        data = {self.person: names_in(frame[self.person])}
-        return pl.DataFrame(
-            data | {field.column: field.from_pandas(frame[field.column]) for field in self.fields.values()}
-        )
 
     def arrange(self, starts: Starts, columns: Columns) -> tuple[Starts, Columns]:
         """What becomes of cleaned rows when all of each person's have met; by default they stay as they are."""

@@ -198,7 +198,7 @@ def _actions(
     action: str | Sequence[str] | None, actions: Items | Domain
 ) -> "tuple[dict[str, Field], tuple[str, ...] | None, Box | None]":
     """The columns of an action, and the list or the box of them."""
-    from quietq.feedback.schema import BlankableCategory
+    from quietq.feedback.schema import Category
 
     if not is_list(actions, str | int):
         places, box = _places("a", "action", action, actions, "actions")
@@ -208,7 +208,7 @@ def _actions(
     names = named("actions", actions)
     if not names:
         raise InvalidInput("actions must name at least one action.")
-    return {"action": BlankableCategory(action, "action", names, optional=True)}, names, None
+    return {"action": Category(action, "action", names, optional=True, blanks=True)}, names, None
 
 
 def _named(fields: "Mapping[str, Field]", what: str) -> tuple[str, ...]:
