@@ -124,7 +124,7 @@ def plan(
 
 def _rehearse(
     env: str | None,
-    budget: qq.Budget,
+    budget: "qq.Budget",
     behaviour: Path | None,
     plot: Path | None,
     as_json: bool,
