@@ -43,11 +43,12 @@ def study() -> Study:
                 cases.append(Case(labels, partial(_measure, SYSTEMS[name], number, kind), MADE_OF))
     remarks = (
         "'good' is the part of policies whose true return is at least 0.9 of the twin's (1.1, below 0), which is what "
-        "is wanted; 'share' and 'z-score' are the two opinions, the second where it was asked for. 'false go' is how "
-        "often the rule was for a policy that is not good, 'refused' how often against one that is; 'false go of "
-        "votes' and 'refused by votes' are by the share alone. Random policies have standard normal weights. A tenth "
-        "of mu squared goes into the check, the rest into the world. The rule was chosen on the development systems, "
-        "but what votes are made of had been tried on the reported ones too (4 to 10 draws each).",
+        "is wanted; 'right' is how often the rule was; 'share' and 'z-score' are the two opinions, the second where it "
+        "was asked for. 'false go' is how often the rule was for a policy that is not good, 'refused' how often "
+        "against one that is; 'false go of votes' and 'refused by votes' are by the share alone. Random policies have "
+        "standard normal weights. A tenth of mu squared goes into the check, the rest into the world. The rule was "
+        "chosen on the development systems, but what votes are made of had been tried on the reported ones too (4 to "
+        "10 draws each).",
     )
     return Study("go", "policy", cases, remarks)
 
@@ -62,7 +63,7 @@ def _measure(system: System, people: int, kind: str, draw: int) -> Numbers:
     check = qq.check(policy, sessions, of_check, wanted, trained_on=world, steps=steps, simulate=draw)
     assert check.share is not None
     good = system.value(act, draw, _episodes(system)) >= wanted
-    found = {"good": float(good), "share": check.share, "noise": check.error}
+    found = {"good": float(good), "right": float(bool(check.go) == good), "share": check.share, "noise": check.error}
     found |= {} if check.z_score is None else {"agreement": check.agreement or 0.0, "z-score": check.z_score}
     votes = check.share >= check.threshold
     if good:

@@ -78,8 +78,8 @@ STUDY_SECTIONS = {
         {"The fewest people from whom on mean returns are 0.9 of the way from behaviour to the twin": _all},
     ),
     "go": Shown(
-        "The share of private go or no-go answers that are right, with as many people as plans barely need. A plan is "
-        "good from 0.9 of the non-private plan's return on.",
+        "The share of private go or no-go answers that are right, with as many people as plans barely need and with "
+        "five times as many. A policy is good from 0.9 of the non-private plan's return on.",
         {"right": lambda line: line[1] == "reported"},
     ),
     "bandits": Shown(
