@@ -298,21 +298,10 @@ class SkilledHalfCheetah(InMujoco):
     returns = (-300.0, 1000.0)
 
 
-class SkilledHopper(InMujoco):
-    """Gymnasium's Hopper-v5, whose episodes end by a fall."""
-
-    name = "Hopper-v5"
-    box = [(-10.0, 10.0)] * 11
-    action_box = [(-1.0, 1.0)] * 3
-    ends = True
-    returns = (0.0, 400.0)
-
-
 REPORTED_SKILLED: dict[str, type[Skilled]] = {
     "Pendulum-v1": SkilledPendulum,
     "Reacher-v5": SkilledReacher,
     "HalfCheetah-v5": SkilledHalfCheetah,
-    "Hopper-v5": SkilledHopper,
 }
 
 
