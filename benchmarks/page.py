@@ -18,10 +18,10 @@ from benchmarks.needs import BENCHMARKS, STUDIES, title
 from benchmarks.study import RESULTS, ROOT, Results, Table, tables
 
 SPEED = {
-    "noise": ("exact ", "import quietq"),
+    "noise": ("exact release of a path, 65,537", "exact noise", "import quietq"),
     "learning": ("60 runs", "one run", "reward over"),
     "release": ("table of 65,537 values", "network, hidden layers 32"),
-    "serving": ("GET, agent", "60 seconds", "a worker is killed: errors"),
+    "serving": ("GET, agent", "a worker is killed: errors"),
 }
 """By benchmark, how the names of the rows begin that the page shows; of one that is not named here, all."""
 
@@ -57,7 +57,7 @@ STUDY_SECTIONS = {
     "peers": Shown(
         "The same people and budget for all. Each peer has the best settings that a search on other families found; "
         "quietq has none to set.",
-        {"correlation": _all},
+        {"correlation": lambda line: line[1] == "8"},
     ),
     "real": Shown(
         "All numbers are for people who were held out. The models below quietq are not private, and are tuned by "
@@ -160,8 +160,8 @@ def _study_section(name: str, results: Results, found: dict[Path, str]) -> list[
     for number, (headings, *others) in tables(results).items():
         if number in shown.tables:
             alike, table = without_what_is_alike([headings, *filter(shown.tables[number], others)])
-            heading = f"### {number[0].upper()}{number[1:]}"
-            lines += ["", heading, "", *([f"In all lines: {alike}.", ""] if alike else []), *grid(table)]
+            heading = f"**{number[0].upper()}{number[1:]}**" + (f" (in all lines: {alike})" if alike else "")
+            lines += ["", heading, "", *grid(table)]
     numbers = _add(found, name, _csv(_numbers(results)))
     links = [f"[all numbers]({numbers})"]
     links += [f"[{number}]({_add(found, f'{name} {number}', _csv(table))})" for number, table in results.more.items()]

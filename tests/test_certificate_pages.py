@@ -47,7 +47,9 @@ def test_every_field_and_kind_and_code_is_on_the_page() -> None:
         assert set(record.__struct_fields__) <= set(said)
         assert all(said[name] for name in record.__struct_fields__)
     for code in Code:
-        assert f"| `{code.value}` | {code.reader} | {code.sentence}" in page
+        for_whom = "(for the engineer) " if code.reader == "engineer" else ""
+        entry = f"`{code.value}`" if code.enforced else f"- `{code.value}`: {for_whom}{code.sentence} *{code.question}*"
+        assert entry in page
 
 
 @pytest.mark.parametrize("code", Code)

@@ -31,18 +31,17 @@ READING = """# Reading a certificate
 For the person who must sign off a release. You need no mathematics: this page, the certificate, and ten minutes with the
 engineer who made it.
 
-A certificate is a *statement*, not a proof and not a signature: anybody can write such a file. What the library guarantees
-is that what it releases itself carries a true one, **if the assumptions marked as trusted hold**. Those are what you sign
-for, and each needs a name and a paper. **Trusted**: no code can see it, so somebody has to vouch for it. **Enforced**:
-quietq's code makes sure of it, and there is nothing to ask, if an unmodified quietq made the file: see who signed it, `quietq verify FILE --key KEY`. A
-**note** promises nothing. What stands under *For the engineer* only the engineer can judge.
+A certificate is a *statement*, not a proof: anybody can write such a file. What an unmodified quietq releases carries a
+true one (`quietq verify FILE --key KEY` shows who signed it), **if the assumptions marked as trusted hold**. Those are what
+you sign for. **Trusted**: no code can see it, so somebody has to vouch for it. **Enforced**: quietq's code makes sure of it,
+and there is nothing to ask. A **note** promises nothing.
 """
 
 EXAMPLES = (
     (
         "A reward",
-        "An engineer made this reward of 300 people's ratings of rooms, by warmth and light, and charged it to an account. "
-        "The ratings are synthetic; the certificate does not depend on them.",
+        "A reward from 300 people's ratings of rooms, by warmth and light, charged to an account. The ratings are synthetic; "
+        "the certificate does not depend on them.",
         """\
 import numpy as np
 import polars as pl
@@ -57,9 +56,9 @@ certificate = qq.privatise(people, budget, account=qq.Accountant(budget)).certif
 """,
     ),
     (
-        "A world",
-        "Of 1,000 people's sessions a private world was made. A tenth of the budget was kept for a later check: an odd ε is "
-        "a share of a whole budget, by the squares of μ.",
+        "A private world",
+        "A private world from 1,000 people's sessions. A tenth of the budget was kept for a later check, which is why ε is odd: "
+        "budgets are divided by the squares of μ.",
         """\
 steps = pl.DataFrame({"person": np.repeat(np.arange(1000), 5), "step": np.tile(np.arange(5), 1000),
                       "level": rng.random(5000), "next": rng.random(5000), "dose": rng.choice(["low", "high"], 5000),
@@ -71,22 +70,15 @@ for_world, for_check = whole.split(0.9, 0.1)
 certificate = qq.privatise(people, for_world, account=qq.Accountant(whole)).certificate
 """,
     ),
-    (
-        "Live traffic",
-        "A [bandit](bandits.md) shows one of three things to each visitor, and learns from their answers. The certificate is "
-        "made before anybody comes, and covers everybody who will.",
-        """\
-from quietq.online import Episodes
-
-certificate = Episodes(3, qq.Budget(epsilon=0.5, delta=0), visits=2).certificate
-""",
-    ),
 )
 
 REST = """
+Other kinds of release, such as [bandits](bandits.md), have lines of their own: every trusted one, with what to ask, is in
+[every field of a certificate](certificate-fields.md#trusted-assumptions).
+
 ## If something proves wrong later
 
-A certificate is not edited. Write down what is still promised, charge the difference, and tell whoever was told the old number.
+A certificate is not edited. Write down what is still promised, charge the difference, and tell everybody who relied on it.
 
 | what proved wrong | what is still promised |
 |---|---|
@@ -97,8 +89,8 @@ A certificate is not edited. Write down what is still promised, charge the diffe
 
 ## The three standings
 
-`certified`: there is a theorem, and the code enforces its conditions but for those listed as trusted. `claimed`: the paper's
-theorem, which does not hold. `none`: nothing is promised. Only what is certified may be published.
+`certified`: there is a theorem, and the code enforces its conditions, except those listed as trusted. `claimed`: the paper's
+theorem, which does not hold. `none`: nothing is promised. Only what is certified can be published.
 
 ## Before you sign, ask
 
@@ -106,12 +98,10 @@ theorem, which does not hold. `none`: nothing is promised. Only what is certifie
 2. Does *Promised to look alike* describe the people you want to protect? Can one of them appear twice?
 3. Where do box, range, slope, number of people and budget come from, if not from the data?
 4. What else was released about the same people? `quietq ledger show` has the sum.
-5. Does anything leave besides what the certificate covers? Not covered is whatever lies under `not_private`, what was chosen by
-   looking at the data, seeds, logs, backups and the raw data itself, and what is true of the whole group
-   ([what is protected](what-is-protected.md)).
+5. Does anything leave besides what the certificate covers, such as files under `not_private`, seeds, logs or backups
+   ([what is protected](what-is-protected.md))?
 
-All assumptions, and every field of `certificate.to_json()`, are in [every field of a certificate](certificate-fields.md); why it
-holds is in [the theory](theory.md), and what happened when we attacked it in [the audits](audit.md).
+Proofs are in [the theory](theory.md), and attacks in [the audits](audit.md).
 """
 
 FIELDS = """# Every field of a certificate
@@ -126,17 +116,21 @@ CHECKED = """
 
 A certified certificate is checked when it is made, before anything is drawn or spent, and again when it is read:
 
-- each query's `sensitivity` is at least what the relation comes to in its `norm`, and its `family` is one of that norm;
-- of Gaussian noise, the root of the sum of squares of `sensitivity`/`size` is at most the μ of the `budget`; of pure noise, `delta`
-  is 0 and the sum of `sensitivity`/`size` at most `epsilon`; noise that follows the data fulfils its theorem at this budget;
+- each query's `sensitivity` is at least that of the relation in its `norm`, and its `family` is one of that norm;
+- for Gaussian noise, √Σ(`sensitivity`/`size`)² is at most the μ of the `budget`; for pure noise, `delta` is 0 and
+  Σ `sensitivity`/`size` at most `epsilon`; noise that follows the data fulfils its theorem;
 - the `domain` has the norm's dimension;
-- who vouches for the relation, how the noise was drawn and rounded, that settings were chosen without the data, that random bits are
-  fair, and whether the release was charged are all among the `assumptions`, and numbers that both they and the rest state agree.
+- the `assumptions` say who vouches for the relation, how noise was drawn and rounded, that settings were chosen without the
+  data, that random bits are fair, and whether the release was charged; numbers stated twice agree.
 
-That shows that the parts fit each other. It cannot show that the noise was drawn, that an account was charged, how many people
-stand behind a ball of rewards, or that an `expected_error` is right: whoever changes all parts alike has written another
-statement, which takes a signature to tell from yours.
+That shows that the parts fit each other, not that the noise was drawn or an account charged: whoever changes all parts
+alike has written another statement, which takes a signature to tell from yours.
 """
+
+ENFORCED = (
+    "quietq's own code makes sure of these, so there is nothing to ask. A code's sentence is in every certificate that is "
+    'printed, and in `qq.Code("one-vote").sentence`. They are {}.'
+)
 
 
 def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -146,20 +140,27 @@ def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def reading() -> str:
     """The page for whoever signs: three certificates, each line of which is explained where it first occurs."""
-    parts, names, known = [READING], {}, set()
+    parts, names, known, asked = [READING], {}, set(), set()
     for title, about, code in EXAMPLES:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(code, title, "exec"), names)
         certificate = names["certificate"]
-        rows = []
+        rows, plain = [], []
         for audience in ("signer", "engineer"):
-            new = [line for line in explain(certificate, audience) if opening(line) not in known]
-            rows += [(shown(line, audience), line.ask) for line in new]
-            known |= {opening(line) for line in new}
+            for line in explain(certificate, audience):
+                if opening(line) in known:
+                    continue
+                known.add(opening(line))
+                if not line.ask:
+                    plain.append(f"- {shown(line, audience)}")
+                else:
+                    rows.append((shown(line, audience), "as above" if line.ask in asked else line.ask))
+                    asked.add(line.ask)
         parts += [
             f"\n## {title}, line by line\n\n{textwrap.fill(about, WIDTH)}\n\n```python\n{code}print(certificate)\n```\n\n",
             "" if len(parts) == 1 else "Lines that read as those above are left out.\n\n",
             table(("line", "what it means, what to ask"), rows),
+            "\nThere is nothing to ask about the other lines:\n\n" + "\n".join(plain) + "\n",
         ]
     return "".join([*parts, REST])
 
@@ -189,9 +190,21 @@ def fields() -> str:
         parts += [f"\n## {title}\n\n", table(("kind", "its fields", "what it is"), kinds)]
     for vouched, title in ((False, "Trusted"), (True, "Enforced")):
         chosen = [code for code in Code if code.enforced is vouched]
-        said = [(f"`{code.value}`", code.reader, " ".join([code.sentence, code.question]).strip()) for code in chosen]
-        parts += [f"\n## {title} assumptions\n\n", table(("code", "for", "what it says, what to ask"), said)]
+        parts += [f"\n## {title} assumptions\n\n"]
+        if vouched:
+            names = ", ".join(f"`{code.value}`" for code in chosen)
+            parts += [textwrap.fill(ENFORCED.format(names), WIDTH, break_on_hyphens=False), "\n"]
+        else:
+            parts += ["Each with what to ask whoever vouches for it.\n\n"]
+            parts += [f"- `{code.value}`: {assumed(code)}\n" for code in chosen]
     return "".join(parts)
+
+
+def assumed(code: Code) -> str:
+    """An assumption, who has to read it if it is not whoever signs, and what to ask."""
+    who = "(for the engineer) " if code.reader == "engineer" else ""
+    asked = f" *{code.question}*" if code.question else ""
+    return f"{who}{code.sentence}{asked}"
 
 
 def first(kind: type[Record]) -> str:

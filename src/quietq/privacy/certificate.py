@@ -192,12 +192,12 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     domain: Annotated[Sides, checked_by(_box)] | None = None
     """The public box of states, a pair (low, high) for each coordinate; slopes and norms are those over this box."""
     expected_error: Positive | None = None
-    """How far off the released values must be expected to be: root mean square, apart from a constant. It is public: by
-    the law of the noise, over the box; for models of rows where people's states lie, with chance in who was asked, for
-    rewards as their prior has them, and without what given features cannot represent."""
+    """The expected root mean square error of the released values, apart from a constant; public. It is over the box, by
+    the noise; for models of rows where people's states lie, with sampling error, for rewards as their prior has them,
+    without what given features cannot represent."""
     assumptions: Annotated[tuple[Assumption, ...], Meta(max_length=MOST_SENTENCES)] = ()
-    """What the promise stands on: each a `code` of a closed list and the `values` of its sentence. Who vouches follows
-    from the code, and no file can change it."""
+    """What the promise stands on: each a `code` of a closed list, from which it follows who vouches, and the `values`
+    of its sentence."""
     remarks: Annotated[tuple[str, ...], checked_by(_lines), Meta(max_length=MOST_SENTENCES)] = ()
     """For the reader: choices made and why, conditions that failed."""
     reproducible: Flag = False

@@ -94,7 +94,7 @@ def _covariance(name: str, value: object) -> tuple[tuple[float, ...], ...]:
 
 
 class ShapedIncrements(Norm, frozen=True, tag="knots"):
-    """The shape of Gaussian noise on increments between knots: the longest vertex of what a LipschitzBall can do.
+    """The shape of Gaussian noise on increments between knots: the longest vertex of a LipschitzBall.
 
     Its theorem is docs/theory.md#shaped-noise.
     """
@@ -122,7 +122,7 @@ class ShapedIncrements(Norm, frozen=True, tag="knots"):
 
 
 class IncrementGauge(Norm, frozen=True, tag="increments"):
-    """The gauge of a body of increments between knots, for pure noise: the largest that a LipschitzBall can do.
+    """The gauge of a body of increments between knots, for pure noise: the largest in a LipschitzBall.
 
     Its theorem is docs/theory.md#k-norm.
     """
