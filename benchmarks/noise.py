@@ -15,7 +15,7 @@ from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.path import Path
 from quietq.noise import Exponential, GridPath, SeededEntropy, SystemEntropy
 from quietq.noise.box import UNIT
-from quietq.noise.laws import Gaussian, Independent
+from quietq.noise.laws import Gaussian
 from quietq.noise.rounding import rounding_step
 from quietq.paper.sampler import SortedPath
 from quietq.privacy import Budget, people
@@ -80,7 +80,7 @@ def beside_opendp() -> list[Row]:
 
     dp.enable_features("contrib")
     step, size, entropy = rounding_step(1.0), 65_537, SystemEntropy()
-    law, floats = Gaussian(1.0, Independent(Answers())), np.linspace(0, 0.5, size)
+    law, floats = Gaussian(1.0, Answers()), np.linspace(0, 0.5, size)
     whole = np.arange(size)
     reals = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
     numbers = dp.vector_domain(dp.atom_domain(T="i64"), size=size)

@@ -45,11 +45,11 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.privacy.norms", "Answers"),
     ("quietq.paper.theorem", "claimed_budget"),
     ("quietq.noise", "Polynomials SeededEntropy SystemEntropy"),
-    ("quietq.noise.ball", "Ball"),
+    ("quietq.noise.ball", "BallNoise"),
     ("quietq.noise.exact_gaussian", "Chance add_exactly as_they_are by_matrix draw_normals"),
     ("quietq.noise.exact_path", "ExactPath"),
-    ("quietq.noise.increments", "IncrementBody"),
-    ("quietq.noise.grid_path", "GridShape"),
+    ("quietq.noise.increments", "IncrementNoise"),
+    ("quietq.noise.grid_path", "GridNoise"),
     ("quietq.feedback.synthetic", "Survey"),
     ("quietq.feedback.cells", "Cells"),
     ("quietq.mechanisms", "expected"),
@@ -369,7 +369,7 @@ def exact_sum() -> Any:
     numbers = generator().normal(size=150)
     matrix = generator(1).normal(size=(6, 6))
     step = 2.0**-40
-    grid = qq.GridShape(qq.Product((1.0, 2.0)), 3).whiten(generator(2).normal(size=(9, 9)), step)
+    grid = qq.GridNoise(1.0, qq.Product((1.0, 2.0)), 3).whiten(generator(2).normal(size=(9, 9)), step)
     white = [qq.as_they_are(numbers, step), qq.by_matrix(matrix, numbers[:6], step), grid]
     return [qq.add_exactly(one, 0.3, step) for one in white]
 
@@ -382,16 +382,16 @@ def exact_path() -> Any:
 
 @case("noise/increments")
 def increments() -> Any:
-    body = qq.IncrementBody(fifty(), 5)
-    exact = [body.add_exactly(np.zeros(5), 0.9, 2.0**-40) for _ in range(20)]
-    return [body.draws(0.9, qq.SeededEntropy(3), 50), exact, body.typical_noise(0.9)]
+    law = qq.IncrementNoise(0.9, fifty(), 5)
+    exact = [law.round_exactly(np.zeros(5), 2.0**-40) for _ in range(20)]
+    return [law.draws(qq.SeededEntropy(3), 50), exact, law.sigma]
 
 
 @case("noise/ball")
 def ball() -> Any:
-    one = qq.Ball(5, qq.Answers())
-    exact = [one.add_exactly(np.zeros(5), 0.9, 2.0**-40) for _ in range(10)]
-    return [one.draws(0.9, qq.SeededEntropy(3), 50), exact, one.typical_noise(0.9)]
+    law = qq.BallNoise(0.9, 5, qq.Answers())
+    exact = [law.round_exactly(np.zeros(5), 2.0**-40) for _ in range(10)]
+    return [law.draws(qq.SeededEntropy(3), 50), exact, law.sigma]
 
 
 @case("noise/flips")

@@ -14,12 +14,12 @@ from quietq.audit.finding import Attack
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import Mechanism, Query
-from quietq.noise.ball import Ball
+from quietq.noise.ball import BallNoise
 from quietq.noise.box import UNIT
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.exponential_kernels import Additive, Exponential, Product
-from quietq.noise.grid_path import GridShape, draw_grid
-from quietq.noise.laws import Gaussian, Independent, KNorm
+from quietq.noise.grid_path import GridNoise, draw_grid
+from quietq.noise.laws import Gaussian
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.observed import observed_mechanism
 from quietq.privacy.budget import Cost
@@ -38,7 +38,7 @@ DIFFERENCES = {
 
 
 def path(beta: float) -> Gaussian:
-    return Gaussian(1.0, GridShape(Exponential(beta), 6))
+    return GridNoise(1.0, Exponential(beta), 6)
 
 
 # The distance of every law, written a second time by hand
@@ -59,9 +59,9 @@ def test_paths_of_several_coordinates_are_too() -> None:
     side = np.linspace(0, 1, 5)
     first, second = (np.exp(-kernel.beta * np.abs(side[:, None] - side)) for kernel in (one, other))
     table, tables = rng.normal(size=(5, 5)), rng.normal(size=(2, 5))
-    product = Gaussian(1.0, GridShape(Product((2.0, 5.0)), 2)).distance(table)
+    product = GridNoise(1.0, Product((2.0, 5.0)), 2).distance(table)
     assert product**2 == pytest.approx(table.ravel() @ np.linalg.solve(np.kron(first, second), table.ravel()))
-    additive = Gaussian(1.0, GridShape(Additive((one, other)), 2)).distance(tables)
+    additive = GridNoise(1.0, Additive((one, other)), 2).distance(tables)
     each = [row @ np.linalg.solve(matrix, row) for row, matrix in zip(tables, (first, second), strict=True)]
     assert additive**2 == pytest.approx(sum(each))
 
@@ -95,7 +95,7 @@ def test_weights_and_numbers_in_a_ball_are_measured_by_their_length() -> None:
     ball = RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, x**2], axis=-1), 2).norm)
     for law in (
         next(FiniteRankMechanism.for_relation(ball, BUDGET).mechanism.run()).law,
-        KNorm(Ball(2, Answers()), 1.0),
+        BallNoise(1.0, 2, Answers()),
     ):
         assert law.distance(np.array([0.3, -0.4])) == pytest.approx(0.5)
 
@@ -170,7 +170,7 @@ class TwoLooks(Mechanism):
         return Cost.gaussian(self.budget.mu)
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
-        law = Gaussian(self._part * math.sqrt(2) / self.budget.mu, Independent(Answers()))
+        law = Gaussian(self._part * math.sqrt(2) / self.budget.mu, Answers())
         first = yield Query(lambda feedback: np.asarray(feedback.source)[:1], self._part, law)
         sign = 1.0 if first[0] > 0 else -1.0
         second = yield Query(lambda feedback: sign * np.asarray(feedback.source)[1:], self._part, law)
@@ -194,7 +194,7 @@ def test_queries_that_depend_on_answers_are_told_apart_together(broken: bool) ->
 
 
 def test_pure_noise_has_no_mu_and_nothing_is_told_from_itself() -> None:
-    law = KNorm(Ball(2, Answers()), 1.0)
+    law = BallNoise(1.0, 2, Answers())
     assert law.cost(1.0).mu is None
     same = OwnFunction(np.zeros(2), RkhsBall(0.02, FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), 2).norm))
     test = BestTest(FiniteRankMechanism.for_relation(same.relation, BUDGET).mechanism, same, same)

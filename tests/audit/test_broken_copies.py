@@ -23,10 +23,10 @@ from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.mechanisms.release import Mechanism
 from quietq.noise import increments
-from quietq.noise.ball import Ball
+from quietq.noise.ball import BallNoise
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.increments import IncrementBody
+from quietq.noise.increments import IncrementNoise
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.attacks.trajectories_attack import audit_evaluation
 from quietq.paper.baselines import balle as evaluation
@@ -100,11 +100,11 @@ def test_half_the_noise_on_a_reward_is_caught(name: str, broken: bool, monkeypat
     check(REWARDS[name](broken), broken)
 
 
-def gauge(increments: np.ndarray, body: IncrementBody) -> np.ndarray:
-    """As `IncrementBody.gauge`, for many."""
+def gauge(increments: np.ndarray, law: IncrementNoise) -> np.ndarray:
+    """As `IncrementNoise.distance`, for many."""
     curves = np.concatenate([np.zeros((len(increments), 1)), increments.cumsum(axis=1)], axis=1)
-    steepest = np.abs(increments).max(axis=1) * body.pieces / body.ball.lipschitz
-    return np.maximum(steepest, np.ptp(curves, axis=1) / (2 * body.ball.radius))
+    steepest = np.abs(increments).max(axis=1) * law.pieces / law.ball.lipschitz
+    return np.maximum(steepest, np.ptp(curves, axis=1) / (2 * law.ball.radius))
 
 
 @both
@@ -115,16 +115,16 @@ def test_half_the_pure_noise_is_caught(kind: str, broken: bool) -> None:
     At the thresholds that are chosen 180 and 80 errors are expected, and 870 and 350 at the promise: 50 and 30 SE.
     """
     runs, epsilon = 10_000, PURE * (2 if broken else 1)
-    body, promise = IncrementBody(BALL, pieces=2), Promise("certified", PURE, 0.0)
+    law, promise = IncrementNoise(epsilon, BALL, pieces=2), Promise("certified", PURE, 0.0)
 
     def scores(side: int, learning: int) -> np.ndarray:
         entropy = SeededEntropy(2 * learning + side)
         if kind == "knots":
             move = np.array([BALL.lipschitz / 2, -BALL.lipschitz / 2])
-            noised = body.draws(epsilon, entropy, runs) + side * move
-            return gauge(noised, body) - gauge(noised - move, body)
+            noised = law.draws(entropy, runs) + side * move
+            return gauge(noised, law) - gauge(noised - move, law)
         move = np.array([0.04, 0.0])
-        noised = Ball(2, Answers()).draws(epsilon / 0.04, entropy, runs) + side * move
+        noised = BallNoise(epsilon / 0.04, 2, Answers()).draws(entropy, runs) + side * move
         return np.linalg.norm(noised, axis=1) - np.linalg.norm(noised - move, axis=1)
 
     judged, taught = (Seen(scores(0, learning), scores(1, learning)) for learning in (0, 1))

@@ -15,7 +15,7 @@ from quietq.audit.finding import Attack, Finding, Promise
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.exponential_kernels import Exponential
-from quietq.noise.grid_path import GridPath, GridShape, draw_grid, grid_points
+from quietq.noise.grid_path import GridNoise, GridPath, draw_grid, grid_points
 from quietq.noise.laws import Gaussian
 from quietq.paper.sampler import SortedPath
 
@@ -24,7 +24,7 @@ from quietq.paper.sampler import SortedPath
 TENT = np.maximum(0, 1 - 4 * np.abs(np.linspace(0, 1, 129) - 0.5))
 """A move on a grid of 2^7 cells."""
 KERNEL = Exponential(4.0)
-LAW = Gaussian(1.0, GridShape(KERNEL, 7))
+LAW = GridNoise(1.0, KERNEL, 7)
 LENGTH, WEIGHTS = LAW.distance(TENT), optimal_weights(LAW, TENT)
 
 
@@ -129,8 +129,7 @@ def test_noise_of_random_features_is_caught(broken: bool) -> None:
     """
     features, one = random_cosines(48), mechanism(1.0)
     if broken:
-        shape = next(one.mechanism.run()).law.shape  # pyright: ignore[reportAttributeAccessIssue]
-        one.mechanism = altered(one.mechanism, law=lambda law: swap_draws(law, Approximate(law.sigma, shape)))
+        one.mechanism = altered(one.mechanism, law=lambda law: swap_draws(law, Approximate(law.sigma, law.norm)))
     inside = np.linalg.svd(features, full_matrices=False)
     basis = inside.U[:, inside.S / inside.S[0] > 1e-9]
     weights = TENT - basis @ (basis.T @ TENT)

@@ -9,7 +9,7 @@ from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms.release import SLACK, Mechanism, Query
 from quietq.noise.box import Box
-from quietq.noise.laws import Gaussian, Independent
+from quietq.noise.laws import Gaussian
 from quietq.privacy.account import Issued
 from quietq.privacy.assumptions import Code
 from quietq.privacy.budget import Cost
@@ -83,7 +83,7 @@ class NoisyMean(Mechanism):
             0.0,
         )
         self.sensitivity = answers.relation.radius * SLACK
-        self.law = Gaussian(self.sensitivity / budget.mu, Independent(ObservedRewards(1, 0)))
+        self.law = Gaussian(self.sensitivity / budget.mu, ObservedRewards(1, 0))
 
     @property
     def cost(self):

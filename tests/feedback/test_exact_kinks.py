@@ -12,7 +12,7 @@ from quietq.feedback import Ratings
 from quietq.feedback.extension import Extension
 from quietq.feedback.feedback import read_people
 from quietq.noise.box import UNIT
-from quietq.noise.increments import IncrementBody
+from quietq.noise.increments import IncrementNoise
 from quietq.privacy.relations import LipschitzBall
 
 KNOTS = np.linspace(0, 1, 5)
@@ -45,7 +45,7 @@ def test_places_that_all_round_the_same_way_do_not_add_up(rows):
     assert np.abs(moved).max() * count <= 1 + 2 * START
     ball = loud.relation
     assert isinstance(ball, LipschitzBall)
-    assert IncrementBody(ball, 4).gauge(np.diff(moved)) <= ROUNDING
+    assert IncrementNoise(1.0, ball, 4).distance(np.diff(moved)) <= ROUNDING
 
 
 def by_definition(rows, slope, x):

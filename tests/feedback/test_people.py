@@ -11,7 +11,7 @@ from people_data import GRID, LEVELS, ROUNDING, frame
 from quietq import Exponential, RkhsBall
 from quietq.feedback import Ratings
 from quietq.noise.feature_maps import Splines
-from quietq.noise.increments import IncrementBody, least_shape
+from quietq.noise.increments import IncrementNoise, least_shape
 from quietq.privacy.kernel_norms import AdditiveNorm
 from quietq.privacy.relations import LipschitzBall
 
@@ -47,7 +47,7 @@ def test_one_person_moves_the_reward_by_no_more_than_stated(others, before, afte
     assert kernel.norm_on(GRID, difference) <= ball.rkhs_radius(kernel) * ROUNDING
     for pieces in (4, 8):
         knots = difference[:: 2**LEVELS // pieces]
-        assert IncrementBody(ball, pieces).gauge(np.diff(knots)) <= ROUNDING
+        assert IncrementNoise(1.0, ball, pieces).distance(np.diff(knots)) <= ROUNDING
         if ball.lipschitz / ball.radius / pieces > 0.05:  # flatter bodies have too many vertices to list
             increments = np.diff(difference[:: 2**LEVELS // 4])
             assert increments @ np.linalg.solve(least_shape(ball, 4), increments) <= ROUNDING

@@ -1,6 +1,7 @@
 """Noise of a new kind, in one file, as a contributor would write it: Laplace noise on the increments between knots."""
 
 import math
+import secrets
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,8 @@ from quietq.privacy.relations import LipschitzBall
 
 
 @dataclass(frozen=True)
-class Diamond:
-    """All increments whose sizes come to the ball's slope at the most.
+class Laplace(KNorm):
+    """Noise in the body of all increments whose sizes come to the ball's slope at the most.
 
     Whatever one person can do to the increments lies in it, so its gauge is at most that of the norm it states.
     """
@@ -26,25 +27,26 @@ class Diamond:
     def norm(self):
         return IncrementGauge(self.pieces, self.ball.radius, self.ball.lipschitz)
 
-    def gauge(self, difference):
+    @property
+    def sigma(self):
+        return math.sqrt(2) * self.ball.lipschitz / self.rate
+
+    def distance(self, difference):
         return float(np.abs(difference).sum()) / self.ball.lipschitz
 
-    def draw(self, rate, entropy):
-        signed = np.log(entropy.uniforms((self.pieces,))) - np.log(entropy.uniforms((self.pieces,)))
-        return signed * self.ball.lipschitz / rate
+    def draw(self, shape, simulated):
+        signed = np.log(simulated.uniforms((self.pieces,))) - np.log(simulated.uniforms((self.pieces,)))
+        return (signed * self.ball.lipschitz / self.rate).reshape(shape)
 
-    def add_exactly(self, numbers, rate, step):
+    def round_exactly(self, numbers, step, random_bits=secrets.randbits):
         """A Laplace number is the difference of two exponential ones."""
-        pairs = [(LazyUniform(), LazyUniform()) for _ in range(self.pieces)]
+        pairs = [(LazyUniform(random_bits), LazyUniform(random_bits)) for _ in range(self.pieces)]
 
         def noise():
-            scaled = rate / self.ball.lipschitz
+            scaled = self.rate / self.ball.lipschitz
             return [(exponentials([one]) + -exponentials([other])) / scaled for one, other in pairs]
 
         return round_exactly(numbers, noise, [uniform for pair in pairs for uniform in pair], step)
-
-    def typical_noise(self, rate):
-        return math.sqrt(2) * self.ball.lipschitz / rate
 
 
 class LaplaceKnots(OnKnots):
@@ -57,4 +59,4 @@ class LaplaceKnots(OnKnots):
         return self.ball.lipschitz / self.budget.epsilon
 
     def make_law(self):
-        return KNorm(Diamond(self.wider, self.pieces), math.nextafter(self.budget.epsilon, 0.0))
+        return Laplace(math.nextafter(self.budget.epsilon, 0.0), self.wider, self.pieces)

@@ -13,7 +13,7 @@ from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.grid_path import draw_grid
-from quietq.noise.increments import IncrementBody, least_shape, to_curve, vertices
+from quietq.noise.increments import IncrementNoise, least_shape, to_curve, vertices
 from quietq.privacy.relations import LipschitzBall
 
 BALLS = [LipschitzBall(0.5, 2.0), LipschitzBall(1.0, 0.5), LipschitzBall(0.3, 5.0)]
@@ -30,9 +30,9 @@ def same_law(one, other) -> float:
 @pytest.mark.parametrize("entropy", [SeededEntropy(0), SystemEntropy()], ids=["seeded", "system"])
 def test_k_norm_noise_has_its_law(ball, pieces, entropy):
     """|z|_K is Gamma(d, 1/epsilon), and z/|z|_K is independent of it."""
-    body = IncrementBody(ball, pieces)
-    noise = body.draws(0.9, entropy, 4000)
-    length = np.array([body.gauge(z) for z in noise])
+    law = IncrementNoise(0.9, ball, pieces)
+    noise = law.draws(entropy, 4000)
+    length = np.array([law.distance(z) for z in noise])
     assert kstest(length * 0.9, gamma(pieces).cdf).pvalue > 1e-7
     direction = noise / length[:, None]
     assert abs(np.corrcoef(direction[:, 0], length)[0, 1]) < 6 / math.sqrt(4000)
@@ -42,14 +42,14 @@ def test_k_norm_noise_has_its_law(ball, pieces, entropy):
 @pytest.mark.parametrize("ball", BALLS)
 def test_uniform_points_fill_the_body(ball):
     """The gauge of a uniform point is the d-th root of a uniform number."""
-    body = IncrementBody(ball, 5)
-    points = body.uniform(SeededEntropy(1), 5000)
-    gauge = np.array([body.gauge(u) for u in points])
+    law = IncrementNoise(1.0, ball, 5)
+    points = law.uniform(SeededEntropy(1), 5000)
+    gauge = np.array([law.distance(u) for u in points])
     assert gauge.max() <= 1
     assert kstest(gauge**5, "uniform").pvalue > 1e-7
     # and the body is filled evenly: a first coordinate as rejection from scratch has it
     cube = np.random.default_rng(2).uniform(-1, 1, (400_000, 5)) * min(ball.lipschitz / 5, 2 * ball.radius)
-    inside = cube[[body.gauge(u) <= 1 for u in cube[:20_000]] + [False] * 380_000]
+    inside = cube[[law.distance(u) <= 1 for u in cube[:20_000]] + [False] * 380_000]
     assert same_law(points[:, 0], inside[:, 0]) > 1e-7
     assert same_law(np.abs(points.sum(axis=1)), np.abs(inside.sum(axis=1))) > 1e-7
 
@@ -66,12 +66,12 @@ def into_ball(shape, ball):
 
 @given(walks, walks, st.sampled_from(BALLS))
 def test_k_norm_changes_the_log_density_by_at_most_epsilon(shape, noise, ball):
-    body = IncrementBody(ball, 5)
+    law = IncrementNoise(1.0, ball, 5)
     change = np.diff(into_ball(shape, ball))
-    assert body.gauge(change) <= 1 + 1e-12
+    assert law.distance(change) <= 1 + 1e-12
     z = np.array(noise[:5])
-    assert abs(body.gauge(z + change) - body.gauge(z)) <= 1 + 1e-12
-    assert body.gauge(-z) == pytest.approx(body.gauge(z))
+    assert abs(law.distance(z + change) - law.distance(z)) <= 1 + 1e-12
+    assert law.distance(-z) == pytest.approx(law.distance(z))
 
 
 @given(walks, st.sampled_from(BALLS))
@@ -125,7 +125,7 @@ def test_leaving_the_constant_out_saves_noise(pieces, before):
 @pytest.mark.slow
 def test_too_many_pieces_are_refused_in_time():
     with pytest.raises(InvalidInput, match="use fewer knots"):
-        IncrementBody(LipschitzBall(0.5, 600.0), 32).uniform(SeededEntropy(0))
+        IncrementNoise(1.0, LipschitzBall(0.5, 600.0), 32).uniform(SeededEntropy(0))
 
 
 def test_shaped_noise_beats_the_path_by_a_fifth():

@@ -50,7 +50,7 @@ def test_its_noise_has_its_law() -> None:
     law = choose("laplace", OwnFunction(None, BALL), PURE, pieces=4).law  # type: ignore[attr-defined]
     increments = np.diff(0.5 - np.abs(np.linspace(0, 1, 5) - 0.5))
     for draws in ([private(simulate=seed) for seed in range(400)], [private() for _ in range(60)]):
-        noise = (np.diff([one.values for one in draws], axis=1) - increments) * law.rate / law.body.ball.lipschitz
+        noise = (np.diff([one.values for one in draws], axis=1) - increments) * law.rate / law.ball.lipschitz
         assert kstest(noise.ravel(), "laplace").pvalue > 1e-6
 
 

@@ -10,9 +10,8 @@ from quietq import Accountant, Budget, Exponential, InvalidInput, people
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.release import Mechanism, Query, release, simulate
 from quietq.noise.box import UNIT
-from quietq.noise.grid_path import GridShape
-from quietq.noise.increments import IncrementBody, to_curve
-from quietq.noise.laws import Gaussian, KNorm
+from quietq.noise.grid_path import GridNoise
+from quietq.noise.increments import IncrementNoise, to_curve
 from quietq.noise.own_values import on_grid
 from quietq.privacy import Code
 from quietq.privacy.budget import Cost
@@ -42,7 +41,7 @@ class Rounds(Mechanism):
     def run(self):
         so_far = np.zeros(9)
         for number in range(self.asks):
-            law = Gaussian(self.sigma, GridShape(KERNEL, 3))
+            law = GridNoise(self.sigma, KERNEL, 3)
             left = yield Query(lambda f, so_far=so_far: self._left(f, so_far), self.claims * RADIUS * (1 + 1e-6), law)
             so_far = so_far + left / (number + 1)
         return so_far
@@ -105,7 +104,7 @@ class InParts(Rounds):
     """Asks the same query again and again, and calls the answers parts of one."""
 
     def run(self):
-        law = Gaussian(self.sigma, GridShape(KERNEL, 3))
+        law = GridNoise(self.sigma, KERNEL, 3)
         query = Query(lambda f: self._left(f, np.zeros(9)), RADIUS * (1 + 1e-6), law, in_parts=True)
         total = np.zeros(9)
         for _ in range(50):
@@ -126,7 +125,7 @@ class PureTwice(Rounds):
 
     def __init__(self, rate: float = 0.45) -> None:
         super().__init__()
-        self.law = KNorm(IncrementBody(people(50, 0, 0.5, 1.01), 4), rate)
+        self.law = IncrementNoise(rate, people(50, 0, 0.5, 1.01), 4)
 
     @property
     def cost(self):
@@ -149,7 +148,7 @@ def test_pure_queries_add_up():
         release(PureTwice(0.5), tent())
 
 
-class OtherNoise(KNorm):
+class OtherNoise(IncrementNoise):
     """The same noise, of which a certificate says something else: one more line."""
 
     def assumptions(self, largest, error):
@@ -161,7 +160,7 @@ class PureBoth(PureTwice):
 
     def run(self):
         first = yield Query(self._increments, 1.0, self.law)
-        yield Query(self._increments, 1.0, OtherNoise(self.law.body, self.law.rate))
+        yield Query(self._increments, 1.0, OtherNoise(self.law.rate, self.law.ball, self.law.pieces))
         return to_curve(first)[[0, 0, 1, 1, 2, 2, 3, 3, 4]]
 
 
@@ -177,15 +176,14 @@ def test_distances_are_those_of_the_laws():
     rng = np.random.default_rng(0)
     values = rng.normal(size=9)
     dense = math.sqrt(values @ np.linalg.solve(KERNEL.covariance(np.linspace(0, 1, 9), np.linspace(0, 1, 9)), values))
-    law = Gaussian(0.3, GridShape(KERNEL, 3))
+    law = GridNoise(0.3, KERNEL, 3)
     assert law.distance(values) == pytest.approx(dense)
     assert law.cost(0.6).mu == pytest.approx(2.0)
     assert law.log_density(values) == pytest.approx(-((dense / 0.3) ** 2) / 2)
-    body = IncrementBody(BALL, 4)
     increments = rng.normal(size=4)
     path = np.append(0.0, np.cumsum(increments))
     gauge = max(np.abs(increments).max() * 4 / BALL.lipschitz, (path.max() - path.min()) / (2 * BALL.radius))
-    pure = KNorm(body, 2.0)
+    pure = IncrementNoise(2.0, BALL, 4)
     assert pure.distance(increments) == pytest.approx(gauge)
     assert pure.log_density(increments) == pytest.approx(-2 * gauge)
     assert pure.cost(0.5).epsilon == pytest.approx(1.0)

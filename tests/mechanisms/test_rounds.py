@@ -247,7 +247,7 @@ def test_a_statistic_that_forgets_its_bound_is_held_to_it(monkeypatch):
 def test_a_copy_with_less_noise_is_refused(monkeypatch, share):
     def cheaper(*look):
         query = mean_of_people(*look)
-        return query._replace(law=Gaussian(share * query.law.sigma, query.law.shape))  # type: ignore[attr-defined]
+        return query._replace(law=Gaussian(share * query.law.sigma, query.law.norm))
 
     monkeypatch.setattr(rounds, "mean_of_people", cheaper)
     with pytest.raises(InvalidInput, match="more noise, or fewer queries"):

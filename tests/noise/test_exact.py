@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import beta, gamma, kstest
 
-from quietq.noise.ball import Ball
+from quietq.noise.ball import BallNoise
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, Undecided, decide
-from quietq.noise.increments import IncrementBody
-from quietq.noise.laws import KNorm
+from quietq.noise.increments import IncrementNoise
 from quietq.noise.rounding import rounding_step
 from quietq.privacy.norms import Answers
 from quietq.privacy.relations import LipschitzBall
@@ -60,7 +59,7 @@ def test_one_number_reaches_beyond_what_52_bits_can(monkeypatch):
     scale = 0.02
     monkeypatch.setattr(os, "urandom", zeros_first)
     monkeypatch.setattr(random, "_urandom", zeros_first)
-    released = KNorm(Ball(1, Answers()), 1 / scale).add(np.array([0.25]), SystemEntropy())
+    released = BallNoise(1 / scale, 1, Answers()).add(np.array([0.25]), SystemEntropy())
     assert abs(float(released[0]) - 0.25) / scale > 45
 
 
@@ -73,7 +72,7 @@ def test_every_boundary_between_outputs_lies_where_it_should(cells, sign):
         below, above = (boundary * (1 + side * mpmath.mpf(2) ** -900) for side in (-1, 1))
     across = mpmath.mpf(0.5 + 0.25 * sign)  # a point of the disc on the axis: the direction is its sign
     found = [
-        Ball(1, Answers()).add_exactly(np.zeros(1), 1.0, STEP, scripted_bits(u, across, mpmath.mpf("0.25")))[0]
+        BallNoise(1.0, 1, Answers()).round_exactly(np.zeros(1), STEP, scripted_bits(u, across, mpmath.mpf("0.25")))[0]
         for u in (below, above)
     ]
     assert found == [sign * (cells + 1) * STEP, sign * cells * STEP]
@@ -85,8 +84,8 @@ def test_weights_agree_with_many_digits(numbers):
     for seed in range(10):
         asked: list[int] = []
         source = seeded_bits(seed)
-        found = Ball(numbers, Answers()).add_exactly(
-            values, 0.7, STEP, lambda n, source=source, asked=asked: asked.append(source(n)) or asked[-1]
+        found = BallNoise(0.7, numbers, Answers()).round_exactly(
+            values, STEP, lambda n, source=source, asked=asked: asked.append(source(n)) or asked[-1]
         )
         with mpmath.workdps(60):
             uniforms = [(mpmath.mpf(bits) + 0.5) / 2**128 for bits in asked]
@@ -102,22 +101,22 @@ def test_weights_agree_with_many_digits(numbers):
 
 
 def test_increments_agree_with_many_digits():
-    body = IncrementBody(LipschitzBall(0.5, 2.0), 4)
+    law = IncrementNoise(0.9, LipschitzBall(0.5, 2.0), 4)
     values = np.array([0.1, -0.2, 0.3, 17.0])
     for seed in range(10):
         asked: list[int] = []
         source = seeded_bits(seed)
-        found = body.add_exactly(
-            values, 0.9, STEP, lambda n, source=source, asked=asked: asked.append(source(n)) or asked[-1]
+        found = law.round_exactly(
+            values, STEP, lambda n, source=source, asked=asked: asked.append(source(n)) or asked[-1]
         )
         words = np.frombuffer(asked[5].to_bytes(8 * 4 * 512, "little"), dtype="<u8").reshape(-1, 4)
         with mpmath.workdps(60):
             length = -mpmath.fsum(mpmath.log((mpmath.mpf(bits) + 0.5) / 2**128) for bits in asked[:5]) / mpmath.mpf(0.9)
             point: list = []
             for row in words.tolist():
-                point = [mpmath.mpf(body.half) * (2 * (mpmath.mpf(word) + 0.5) / 2**64 - 1) for word in row]
+                point = [mpmath.mpf(law.half) * (2 * (mpmath.mpf(word) + 0.5) / 2**64 - 1) for word in row]
                 sums = [mpmath.mpf(0), *np.cumsum(point)]
-                if max(sums) - min(sums) <= 2 * body.ball.radius:
+                if max(sums) - min(sums) <= 2 * law.ball.radius:
                     break
             ideal = [mpmath.mpf(float(v)) + length * x for v, x in zip(values, point, strict=True)]
             assert found.tolist() == [float(mpmath.nint(x / STEP) * STEP) for x in ideal]
@@ -127,7 +126,7 @@ def test_increments_agree_with_many_digits():
 def test_exact_weights_have_the_law(numbers):
     source = seeded_bits(7)
     noise = np.array(
-        [Ball(numbers, Answers()).add_exactly(np.zeros(numbers), 0.25, 2.0**-30, source) for _ in range(500)]
+        [BallNoise(0.25, numbers, Answers()).round_exactly(np.zeros(numbers), 2.0**-30, source) for _ in range(500)]
     )
     lengths = np.linalg.norm(noise, axis=1)
     assert kstest(lengths / 4, gamma(numbers).cdf).pvalue > 1e-6
@@ -137,22 +136,22 @@ def test_exact_weights_have_the_law(numbers):
 
 
 def test_exact_increments_have_the_law():
-    body, source = IncrementBody(LipschitzBall(0.5, 2.0), 4), seeded_bits(8)
-    noise = np.array([body.add_exactly(np.zeros(4), 0.9, 2.0**-30, source) for _ in range(500)])
-    length = np.array([body.gauge(z) for z in noise])
+    law, source = IncrementNoise(0.9, LipschitzBall(0.5, 2.0), 4), seeded_bits(8)
+    noise = np.array([law.round_exactly(np.zeros(4), 2.0**-30, source) for _ in range(500)])
+    length = np.array([law.distance(z) for z in noise])
     assert kstest(length * 0.9, gamma(4).cdf).pvalue > 1e-6
-    simulated = body.draws(0.9, SeededEntropy(9), 20_000)
+    simulated = law.draws(SeededEntropy(9), 20_000)
     for one, other in zip(noise.T, simulated.T, strict=True):
         assert kstest(one, other).pvalue > 1e-6
 
 
 def test_a_point_on_the_edge_is_decided_in_whole_numbers():
     """64 bits leave open whether this point is in the body; the next ones decide, either way."""
-    body = IncrementBody(LipschitzBall(0.5, 2.0), 2)  # both increments at most 1, and their sum
+    law = IncrementNoise(1.0, LipschitzBall(0.5, 2.0), 2)  # both increments at most 1, and their sum
     for more, inside in ((0, True), (2**64 - 1, False)):
         point = [LazyUniform(lambda n, more=more: more, 64, word) for word in (3 * 2**62, 3 * 2**62 - 1)]
-        assert body._holds(point) is inside
-    exact = Fraction(2 * body.ball.radius) / Fraction(body.half)
+        assert law._holds(point) is inside
+    exact = Fraction(2 * law.ball.radius) / Fraction(law.half)
     assert exact == 1
 
 
@@ -194,14 +193,14 @@ def share_guessed(release, scale, draws):
 
 
 @pytest.mark.parametrize(
-    ("body", "draws"),
+    ("law", "draws"),
     [
-        (Ball(1, Answers()), 120),
-        pytest.param(Ball(1, Answers()), 2000, marks=pytest.mark.slow),
-        pytest.param(IncrementBody(LipschitzBall(0.5, 1.0), 1), 2000, marks=pytest.mark.slow),
+        (BallNoise(0.01, 1, Answers()), 120),
+        pytest.param(BallNoise(0.01, 1, Answers()), 2000, marks=pytest.mark.slow),
+        pytest.param(IncrementNoise(0.01, LipschitzBall(0.5, 1.0), 1), 2000, marks=pytest.mark.slow),
     ],
 )
-def test_low_order_bits_of_pure_noise_tell_nothing(body, draws):
+def test_low_order_bits_of_pure_noise_tell_nothing(law, draws):
     """They give naive Laplace noise away, though it is a hundred times larger than what it hides."""
     scale, entropy, source = 100.0, SeededEntropy(10), seeded_bits(11)
 
@@ -212,7 +211,7 @@ def test_low_order_bits_of_pure_noise_tell_nothing(body, draws):
 
     def exact(values):
         step = rounding_step(scale)
-        return np.array([body.add_exactly(one, 1 / scale, step, source)[0] for one in values[:, None]])
+        return np.array([law.round_exactly(one, step, source)[0] for one in values[:, None]])
 
     assert share_guessed(naive, scale, draws) > 0.7
     assert abs(share_guessed(exact, scale, draws) - 0.5) < 5.5 * 0.5 / math.sqrt(2 * draws)

@@ -15,9 +15,9 @@ from quietq import Budget, GaussianProcessMechanism, people, privatise
 from quietq.noise import Additive, Box, Exponential, Product
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact_gaussian import ROOM, Chance, add_exactly, draw_normals, inverse
-from quietq.noise.grid_path import GridShape, step_of, stretch
-from quietq.noise.increments import KnotShape
-from quietq.noise.laws import Gaussian, Independent
+from quietq.noise.grid_path import GridNoise, step_of, stretch
+from quietq.noise.increments import KnotNoise
+from quietq.noise.laws import Gaussian
 from quietq.noise.rounding import rounding_step
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import Answers
@@ -53,13 +53,13 @@ def apart(*matrices: np.ndarray) -> np.ndarray:
 
 TWICE = np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]])
 CASES = {
-    "independent": (Independent(Answers()), (7,), apart(*[np.array([[Fraction(1)]])] * 7)),
-    "path": (GridShape(KERNEL, 3), (9,), along(4.0, 3)),
-    "far apart": (GridShape(OTHER, 3), (9,), along(300.0, 3)),
-    "outputs": (GridShape(KERNEL, 2), (5, 2), np.kron(along(4.0, 2), TWICE)),
-    "product": (GridShape(Product((4.0, 300.0)), 2), (5, 5), np.kron(along(4.0, 2), along(300.0, 2))),
-    "sum": (GridShape(Additive((KERNEL, OTHER)), 2), (2, 5), apart(along(4.0, 2), along(300.0, 2))),
-    "knots": (KnotShape(ROOT), (5,), np.vectorize(Fraction, otypes=[object])(inverse(ROOT))),
+    "independent": (Gaussian(0.3, Answers()), (7,), apart(*[np.array([[Fraction(1)]])] * 7)),
+    "path": (GridNoise(0.3, KERNEL, 3), (9,), along(4.0, 3)),
+    "far apart": (GridNoise(0.3, OTHER, 3), (9,), along(300.0, 3)),
+    "outputs": (GridNoise(0.3, KERNEL, 2), (5, 2), np.kron(along(4.0, 2), TWICE)),
+    "product": (GridNoise(0.3, Product((4.0, 300.0)), 2), (5, 5), np.kron(along(4.0, 2), along(300.0, 2))),
+    "sum": (GridNoise(0.3, Additive((KERNEL, OTHER)), 2), (2, 5), apart(along(4.0, 2), along(300.0, 2))),
+    "knots": (KnotNoise(0.3, ROOT), (5,), np.vectorize(Fraction, otypes=[object])(inverse(ROOT))),
 }
 
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_drawn_exactly_is_refused_beforehand():
     with pytest.raises(InvalidInput, match="too small"):
         step_of(5e-324, 4)
     with pytest.raises(InvalidInput, match="too narrow"):
-        KnotShape(np.array([[1.0, 0.0], [1.0, 1e-9]]) @ np.array([[1.0, 0.0], [1.0, 1e-9]]))
+        KnotNoise(1.0, np.array([[1.0, 0.0], [1.0, 1e-9]]) @ np.array([[1.0, 0.0], [1.0, 1e-9]]))
 
 
 def test_grids_that_states_blur_are_refused():
@@ -158,7 +158,7 @@ def test_low_order_bits_tell_nothing():
         signs, tails = generator.integers(0, 2, values.size), generator.integers(0, 2**52, values.size)
         return values + sigma * np.where(signs, 1, -1) * ndtri((tails + 0.5) * 2.0**-53)
 
-    law = Gaussian(sigma, Independent(Answers()))
+    law = Gaussian(sigma, Answers())
     assert share_guessed(naive, sigma) > 0.75
     assert abs(share_guessed(lambda values: law.add(values, SystemEntropy()), sigma) - 0.5) < 5.5 * 0.5 / math.sqrt(
         4000
@@ -168,8 +168,7 @@ def test_low_order_bits_tell_nothing():
 @pytest.mark.parametrize("case", CASES)
 def test_real_releases_have_the_law(case):
     """The squared distance of so many draws, in the norm that the noise hides."""
-    shape, where, matrix = CASES[case]
-    law, draws = Gaussian(0.3, shape), 20
+    (law, where, matrix), draws = CASES[case], 20
     noise = [law.add(np.zeros(where), SystemEntropy()) for _ in range(draws)]
     squares = math.fsum((law.distance(one) / law.sigma) ** 2 for one in noise)
     assert 1e-9 < chi2.cdf(squares, draws * len(matrix)) < 1 - 1e-9

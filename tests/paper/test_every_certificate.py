@@ -303,14 +303,16 @@ def test_knots_with_too_little_noise_are_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = knots.IncrementBody
+    law = knots.IncrementNoise
     for radius, lipschitz in ((0.99, 1.0), (1.0, 0.99)):
 
-        def smaller(ball: LipschitzBall, pieces: int, radius: float = radius, lipschitz: float = lipschitz) -> Any:
+        def smaller(
+            rate: float, ball: LipschitzBall, pieces: int, radius: float = radius, lipschitz: float = lipschitz
+        ) -> Any:
             narrow = LipschitzBall(radius * ball.radius, lipschitz * ball.lipschitz, people=ball.people)
-            return body(narrow, pieces)
+            return law(rate, narrow, pieces)
 
-        monkeypatch.setattr(knots, "IncrementBody", smaller)
+        monkeypatch.setattr(knots, "IncrementNoise", smaller)
         with pytest.raises(InvalidInput, match="more than the"):
             on_knots("k-norm")
     monkeypatch.setattr(path, "SLACK", 0.99)

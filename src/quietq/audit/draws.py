@@ -33,7 +33,7 @@ from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import GaussianProcessMechanism
 from quietq.mechanisms.release import Mechanism, Query
 from quietq.noise import Exponential, SeededEntropy
-from quietq.noise.grid_path import GridShape
+from quietq.noise.grid_path import GridNoise
 from quietq.noise.laws import Gaussian
 from quietq.privacy import Budget, RkhsBall, epsilon_from_mu
 from quietq.privacy.checks import count, positive
@@ -221,7 +221,7 @@ def audit_mechanism(
     outputs = 2000
     kernel, budget = Exponential(beta), Budget(epsilon_from_mu(positive("mu", mu), delta), delta)
     relation = RkhsBall(1 / math.sqrt(outputs), kernel.norm, actions=outputs)
-    law, grid = Gaussian(1.0, GridShape(kernel, levels)), np.linspace(0, 1, 2**levels + 1)
+    law, grid = GridNoise(1.0, kernel, levels), np.linspace(0, 1, 2**levels + 1)
     bump = np.maximum(0, 1 - 4 * np.abs(grid - 0.5))
     move = bump / law.distance(bump)
     weights = optimal_weights(law, move)
@@ -255,7 +255,7 @@ def audit_mechanism(
 def optimal_weights(law: Gaussian, difference: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:
     """K^-1 `difference` for noise of covariance K and size 1, by polarisation of the law's own distance.
 
-    >>> law = Gaussian(1.0, GridShape(Exponential(2.0), 2))
+    >>> law = GridNoise(1.0, Exponential(2.0), 2)
     >>> weights = optimal_weights(law, np.exp(-2.0 * np.linspace(0, 1, 5)))  # K(., 0): evaluation at 0
     >>> bool(np.allclose(weights, [1, 0, 0, 0, 0]))
     True

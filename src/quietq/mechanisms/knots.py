@@ -18,8 +18,8 @@ from jaxtyping import Float
 
 from quietq.mechanisms.release import SLACK, AnyFeedback, Mechanism, Query
 from quietq.noise.box import box_for
-from quietq.noise.increments import IncrementBody, KnotShape, least_shape, products_about_mean, to_curve
-from quietq.noise.laws import Gaussian, KNorm, RoundedLaw
+from quietq.noise.increments import IncrementNoise, KnotNoise, least_shape, products_about_mean, to_curve
+from quietq.noise.laws import RoundedLaw
 from quietq.noise.own_values import on_knots
 from quietq.noise.rounding import check_size, largest_and_error, widen_ball
 from quietq.privacy import Budget, Certificate, InvalidInput, LipschitzBall
@@ -108,10 +108,10 @@ class Increments(OnKnots):
     tried = (4, 6, 8, 12, 16)
 
     def typical_noise(self) -> float:
-        return IncrementBody(self.ball, self.pieces).typical_noise(self.budget.epsilon)
+        return IncrementNoise(self.budget.epsilon, self.ball, self.pieces).sigma
 
     def make_law(self) -> RoundedLaw:
-        return KNorm(IncrementBody(self.wider, self.pieces), self.budget.epsilon)
+        return IncrementNoise(self.budget.epsilon, self.wider, self.pieces)
 
 
 class ShapedKnots(OnKnots):
@@ -126,9 +126,9 @@ class ShapedKnots(OnKnots):
     def make_law(self) -> RoundedLaw:
         root = np.linalg.cholesky(least_shape(self.wider, self.pieces)) / self.budget.mu
         sigma = math.sqrt(float(np.sum(root**2)) / len(root))
-        return Gaussian(sigma, KnotShape(root / sigma))
+        return KnotNoise(sigma, root / sigma)
 
     def noise_error(self) -> float:
         """Of the curve about its mean."""
-        spread = self.law.sigma**2 * self.law.shape.covariance  # pyright: ignore[reportAttributeAccessIssue]
+        spread = self.law.sigma**2 * self.law.covariance  # pyright: ignore[reportAttributeAccessIssue]
         return math.sqrt(float(np.sum(spread * products_about_mean(self.pieces))) / (self.pieces + 1))

@@ -24,8 +24,8 @@ from quietq.feedback.own_function import Input, OwnFunction
 from quietq.mechanisms.release import SLACK, AnyFeedback, Mechanism, Query, release, simulate
 from quietq.noise.box import Domain, box_for
 from quietq.noise.exponential_kernels import Exponential, Kernel, kernel_of
-from quietq.noise.grid_path import GridShape, check_grid, grid_axes
-from quietq.noise.laws import Gaussian, Shape
+from quietq.noise.grid_path import GridNoise, check_grid, grid_axes
+from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import check_outputs, on_grid, shows_nothing
 from quietq.noise.rounding import (
     check_allowance,
@@ -99,11 +99,11 @@ class InKernel(Mechanism):
 
     @cached_property
     def law(self) -> Gaussian:
-        return Gaussian(self.sigma, self.shape())
+        return self.make_law()
 
     @abstractmethod
-    def shape(self) -> Shape:
-        """How the noise is correlated."""
+    def make_law(self) -> Gaussian:
+        """The noise, of size `sigma`."""
 
     @abstractmethod
     def prepare(self, radius: float, levels: int | None) -> float:
@@ -189,8 +189,8 @@ class Path(InKernel):
         self.box.check_levels(self.levels)
         return worst_norm(self.kernel, self.levels, self.outputs)
 
-    def shape(self) -> GridShape:
-        return GridShape(self.kernel, self.levels)
+    def make_law(self) -> GridNoise:
+        return GridNoise(self.sigma, self.kernel, self.levels)
 
     def values(self, feedback: AnyFeedback) -> Float[np.ndarray, "..."]:
         functions, parts = feedback.functions(), len(self.tables)

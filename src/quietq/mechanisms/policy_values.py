@@ -31,7 +31,7 @@ from quietq.mechanisms.release import (
     simulate as simulate_release,
 )
 from quietq.noise.box import Box
-from quietq.noise.laws import Gaussian, Independent
+from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import (
@@ -140,7 +140,7 @@ class PolicyValues(Mechanism):
         policies = len(self.names)
         company = COMPANY * math.sqrt(statistic.size) * statistic.bound
         sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + company
-        law = Gaussian(sensitivity / mu, Independent(MeanReturns(policies)))
+        law = Gaussian(sensitivity / mu, MeanReturns(policies))
         return (yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law)), law.sigma
 
     def result(self, released: tuple[np.ndarray, float], certificate: Certificate) -> EvaluatedPolicies:

@@ -26,7 +26,7 @@ from quietq.feedback.row_statistics import COMPANY
 from quietq.feedback.statistic import Vector
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.laws import Gaussian, Independent
+from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Assumption, Budget, Certificate, Code, Cost, InvalidInput, Query as Query, Relation
 from quietq.privacy.account import Account
@@ -120,7 +120,7 @@ def _noise_of_mean(kind: type[MeanOfPeople], bound: float, size: int, people: in
     """The sensitivity of a mean of vectors, by the theorem above, and its noise: the same in all rounds of a fit."""
     norm = kind(bound)
     sensitivity = norm.diameter * bound / people * SLACK + COMPANY * math.sqrt(size) * bound
-    return sensitivity, Gaussian(sensitivity / mu, Independent(norm))
+    return sensitivity, Gaussian(sensitivity / mu, norm)
 
 
 @shows_nothing

@@ -18,47 +18,52 @@ from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide, exponentials, round_exactly
+from quietq.noise.laws import KNorm
 from quietq.privacy.norms import AnyNorm
 
 
 @dataclass(frozen=True)
-class Ball:
-    """The unit ball of so many numbers; `norm` is what certificates call it."""
+class BallNoise(KNorm):
+    """Noise on so many numbers, in the Euclidean norm."""
 
-    size: int
-    norm: AnyNorm
+    count: int
+    stated: AnyNorm
+    """What certificates call this norm."""
 
-    def gauge(self, difference: np.ndarray) -> float:
+    @property
+    def norm(self) -> AnyNorm:
+        return self.stated
+
+    @property
+    def sigma(self) -> float:
+        return math.sqrt(self.count + 1) / self.rate
+
+    def distance(self, difference: np.ndarray) -> float:
         return float(np.linalg.norm(difference))
 
-    def draw(self, rate: float, entropy: Entropy) -> Float[np.ndarray, " numbers"]:
-        return self.draws(rate, entropy, 1)[0]
+    def draw(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
+        return self.draws(simulated, 1).reshape(shape)
 
-    def draws(self, rate: float, entropy: Entropy, number: int) -> Float[np.ndarray, "number numbers"]:
-        direction = entropy.normals((number, self.size))
+    def draws(self, entropy: Entropy, number: int) -> Float[np.ndarray, "number numbers"]:
+        """Returns so many draws in floating point: uniform directions times Gamma(count, 1/rate) lengths."""
+        direction = entropy.normals((number, self.count))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        return -np.log(entropy.uniforms((number, self.size))).sum(axis=1, keepdims=True) / rate * direction
+        return -np.log(entropy.uniforms((number, self.count))).sum(axis=1, keepdims=True) / self.rate * direction
 
-    def add_exactly(
-        self, numbers: np.ndarray, rate: float, step: float, random_bits: RandomBits = secrets.randbits
+    def round_exactly(
+        self, numbers: np.ndarray, step: float, random_bits: RandomBits = secrets.randbits
     ) -> Float[np.ndarray, "..."]:
-        """Numbers with exact noise of that density, rounded to multiples of the step.
-
-        Directions come from pairs of normals by the polar method (Marsaglia & Bray 1964), all in real numbers.
-        """
-        lengths = [LazyUniform(random_bits) for _ in range(self.size)]
-        discs = [_in_disc(random_bits) for _ in range(-(-self.size // 2))]
+        """Directions come from pairs of normals by the polar method (Marsaglia & Bray 1964), all in real numbers."""
+        lengths = [LazyUniform(random_bits) for _ in range(self.count)]
+        discs = [_in_disc(random_bits) for _ in range(-(-self.count // 2))]
 
         def noise() -> list[Enclosure]:
-            normals = [normal for disc in discs for normal in _normals(*disc)][: self.size]
+            normals = [normal for disc in discs for normal in _normals(*disc)][: self.count]
             squares = sum((normal * normal for normal in normals), Enclosure.exactly(0))
-            length = exponentials(lengths) / rate / squares.sqrt()
+            length = exponentials(lengths) / self.rate / squares.sqrt()
             return [length * normal for normal in normals]
 
         return round_exactly(numbers, noise, [*lengths, *(uniform for disc in discs for uniform in disc)], step)
-
-    def typical_noise(self, rate: float) -> float:
-        return math.sqrt(self.size + 1) / rate
 
 
 def _in_disc(random_bits: RandomBits) -> tuple[LazyUniform, LazyUniform]:

@@ -10,7 +10,7 @@ if a keeps its logarithm to some 50 bits and c is rounded down. Proof: docs/theo
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +22,7 @@ from quietq.noise.box import UNIT, Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.exact_gaussian import ROUNDINGS, TINY, Whitened, in_steps
 from quietq.noise.exponential_kernels import Additive, Exponential, Kernel, Product, whiten
+from quietq.noise.laws import Gaussian
 from quietq.privacy.checks import count, instance, plural, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.kernel_norms import AnyKernelNorm
@@ -180,29 +181,28 @@ def stretch(step: WhiteningStep, beta: float, levels: int) -> float:
 
 
 @dataclass(frozen=True)
-class GridShape:
-    """The noise of a kernel's path on the grid {0, 2^-levels, ..., 1}^d: one table, or one per part of an additive
+class GridNoise(Gaussian):
+    """Gaussian noise of a kernel's path on the grid {0, 2^-levels, ..., 1}^d: one table, or one per part of an additive
     kernel, which has one more axis in front.
     """
 
+    stated: AnyKernelNorm = field(init=False, repr=False)
     kernel: Kernel
     levels: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "stated", self.kernel.norm)
         for beta in {factor.beta for table in self.kernel.tables for factor in table}:
             step_of(beta, self.levels)  # refuses what cannot be drawn exactly before anything is spent
-
-    @property
-    def norm(self) -> AnyKernelNorm:
-        return self.kernel.norm
 
     def _tables(self, values: np.ndarray) -> Sequence[np.ndarray]:
         return list(values) if len(self.kernel.tables) > 1 else [values]
 
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
-        return draw_grid(self.kernel, self.levels, shape[grid_axes(self.kernel) :], entropy)
+    def unit(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
+        return draw_grid(self.kernel, self.levels, shape[grid_axes(self.kernel) :], simulated)
 
-    def length(self, difference: np.ndarray) -> float:
+    def distance(self, difference: np.ndarray) -> float:
         """The norm, in the kernel, of what takes these values on the grid: the length of the normals behind it."""
         square, points = 0.0, np.arange(2**self.levels + 1) * 2.0**-self.levels
         for factors, table in zip(self.kernel.tables, self._tables(difference), strict=True):

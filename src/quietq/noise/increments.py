@@ -32,7 +32,8 @@ from jaxtyping import Float
 from quietq.noise.entropy import Entropy, SeededEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, Undecided, decide, exponentials, round_exactly
 from quietq.noise.exact_gaussian import Whitened, by_matrix, inverse
-from quietq.privacy.checks import count, positive
+from quietq.noise.laws import Gaussian, KNorm
+from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import IncrementGauge, ShapedIncrements, vertices
 from quietq.privacy.relations import LipschitzBall
@@ -41,19 +42,19 @@ _AT_ONCE = 20_000  # points of the cube
 
 
 @dataclass(frozen=True)
-class IncrementBody:
-    """What replacing one person can do to the increments between knots."""
+class IncrementNoise(KNorm):
+    """Pure noise in the body of what replacing one person can do to the increments between knots."""
 
     ball: LipschitzBall
     pieces: int
     """d, the number of increments"""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= count("pieces", self.pieces) <= 32:
             raise InvalidInput(f"K-norm noise has 1 to 32 pieces between knots, not {self.pieces}.")
 
-    def gauge(self, difference: np.ndarray) -> float:
-        """|u|_K: at most 1 inside the body."""
+    def distance(self, difference: np.ndarray) -> float:
         path = np.append(0.0, np.cumsum(difference))
         steepest = np.abs(difference).max() / (self.ball.lipschitz / self.pieces)
         return float(max(steepest, np.ptp(path) / (2 * self.ball.radius)))
@@ -62,29 +63,31 @@ class IncrementBody:
     def norm(self) -> IncrementGauge:
         return IncrementGauge(self.pieces, self.ball.radius, self.ball.lipschitz)
 
-    def draw(self, rate: float, entropy: Entropy) -> Float[np.ndarray, " pieces"]:
-        return self.draws(rate, entropy, 1)[0]
+    @property
+    def sigma(self) -> float:
+        """Root mean square of the noise in the released function, up to its constant, by a fixed simulation."""
+        return _typical_noise(self)
 
-    def draws(self, rate: float, entropy: Entropy, number: int) -> Float[np.ndarray, "number pieces"]:
+    def draw(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
+        return self.draws(simulated, 1).reshape(shape)
+
+    def draws(self, entropy: Entropy, number: int) -> Float[np.ndarray, "number pieces"]:
+        """Returns so many draws in floating point."""
         exponentials = -np.log(entropy.uniforms((number, self.pieces + 1)))
-        length = exponentials.sum(axis=1, keepdims=True) / positive("rate", rate)  # Gamma(pieces + 1, 1/rate)
+        length = exponentials.sum(axis=1, keepdims=True) / self.rate  # Gamma(pieces + 1, 1/rate)
         return length * self.uniform(entropy, number)
 
-    def add_exactly(
-        self, numbers: np.ndarray, rate: float, step: float, random_bits: RandomBits = secrets.randbits
+    def round_exactly(
+        self, numbers: np.ndarray, step: float, random_bits: RandomBits = secrets.randbits
     ) -> Float[np.ndarray, " pieces"]:
         lengths = [LazyUniform(random_bits) for _ in range(self.pieces + 1)]
         point = self.uniform_exactly(random_bits)
 
         def noise() -> list[Enclosure]:
-            length = exponentials(lengths) * self.half / positive("rate", rate)  # Gamma(pieces + 1, 1/rate)
+            length = exponentials(lengths) * self.half / self.rate  # Gamma(pieces + 1, 1/rate)
             return [length * (2 * uniform.enclosure() + -1) for uniform in point]
 
         return round_exactly(numbers, noise, [*lengths, *point], step)
-
-    def typical_noise(self, rate: float) -> float:
-        """Root mean square of the noise in the released function, up to its constant, by a fixed simulation."""
-        return _typical_noise(self, rate)
 
     def uniform(self, entropy: Entropy, points: int = 1) -> Float[np.ndarray, "points pieces"]:
         found, accepted, tries = [], 0, 0
@@ -148,8 +151,8 @@ def _spread(increments: np.ndarray) -> Float[np.ndarray, " points"]:
 
 
 @functools.lru_cache(maxsize=64)
-def _typical_noise(body: IncrementBody, rate: float) -> float:
-    curves = to_curve(body.draws(rate, SeededEntropy(0), 2000))
+def _typical_noise(law: IncrementNoise) -> float:
+    curves = to_curve(law.draws(SeededEntropy(0), 2000))
     return math.sqrt(float(np.mean(curves**2)))
 
 
@@ -160,31 +163,31 @@ def to_curve(increments: np.ndarray) -> Float[np.ndarray, "... knots"]:
 
 
 @dataclass(frozen=True, eq=False)
-class KnotShape:
-    """Noise on increments of a mean variance of 1: L z."""
+class KnotNoise(Gaussian):
+    """Gaussian noise on increments, sigma L z; the mean variance of L z is 1."""
 
+    stated: ShapedIncrements = field(init=False, repr=False)
     root: Float[np.ndarray, "pieces pieces"]
     """L"""
     inverse: Float[np.ndarray, "pieces pieces"] = field(init=False, repr=False)
     """Of L, as close as exact noise needs it; where there is none, that is refused before anything is spent."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "inverse", inverse(self.root))
+        object.__setattr__(self, "stated", ShapedIncrements(self.covariance.tolist()))
 
     @property
     def covariance(self) -> Float[np.ndarray, "pieces pieces"]:
+        """Of L z."""
         found = self.root @ self.root.T
         return (found + found.T) / 2
 
-    @property
-    def norm(self) -> ShapedIncrements:
-        return ShapedIncrements(self.covariance.tolist())
-
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, " pieces"]:
-        return self.root @ entropy.normals(shape)
-
-    def length(self, difference: np.ndarray) -> float:
+    def distance(self, difference: np.ndarray) -> float:
         return float(np.linalg.norm(np.linalg.solve(self.root, difference)))
+
+    def unit(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, " pieces"]:
+        return self.root @ simulated.normals(shape)
 
     def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
         return by_matrix(self.inverse, numbers, step)

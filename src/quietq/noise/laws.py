@@ -8,14 +8,15 @@ body K, hides numbers that differ by at most Delta in that gauge with epsilon = 
 Proof: docs/theory.md#gaussian-process and docs/theory.md#k-norm.
 """
 
+import secrets
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
+from quietq.noise.exact import RandomBits
 from quietq.noise.exact_gaussian import Whitened, add_exactly, as_they_are
 from quietq.noise.rounding import (
     check_size,
@@ -55,67 +56,24 @@ class RoundedLaw(Law):
         return round_release(numbers, self.draw(numbers.shape, simulated), self.sigma)
 
 
-@runtime_checkable
-class Shape(Protocol):
-    """Gaussian noise of unit size, correlated in some way: L z."""
-
-    @property
-    def norm(self) -> AnyNorm:
-        """Returns the norm in which certificates state the noise."""
-        ...
-
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> np.ndarray:
-        """Returns L z in floating point."""
-        ...
-
-    def length(self, difference: np.ndarray) -> float:
-        """Returns |L^-1 v|."""
-        ...
-
-    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
-        """Returns L^-1 v in units of the step, for noise that is drawn exactly."""
-        ...
-
-    def restore(self, whitened: np.ndarray) -> np.ndarray:
-        """Returns v, from L^-1 v."""
-        ...
-
-
-@dataclass(frozen=True)
-class Independent:
-    """Independent normals, the shape of noise on every mean of people; `norm` is what certificates call their
-    Euclidean norm.
-    """
-
-    norm: AnyNorm
-
-    def draw(self, shape: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
-        return entropy.normals(shape)
-
-    def length(self, difference: np.ndarray) -> float:
-        return float(np.linalg.norm(difference))
-
-    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
-        return as_they_are(numbers, step)
-
-    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
-        return whitened
-
-
 @dataclass(frozen=True)
 class Gaussian(RoundedLaw):
-    """Gaussian noise: sigma times noise of a shape. What protects is drawn in real numbers."""
+    """Independent Gaussian noise of one deviation, as every mean of people has it; what protects is drawn exactly.
+
+    A subclass correlates it, as sigma L z with standard normals z: it overrides what is said of L here.
+    """
 
     family = "gaussian"
     deviation: float
-    shape: Shape
+    stated: AnyNorm
+    """The norm in which certificates state the noise."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "deviation", positive("deviation", self.deviation))  # a plain float, and no subclass
 
     @property
     def norm(self) -> AnyNorm:
-        return self.shape.norm
+        return self.stated
 
     @property
     def size(self) -> float:
@@ -126,7 +84,20 @@ class Gaussian(RoundedLaw):
         return self.deviation
 
     def distance(self, difference: np.ndarray) -> float:
-        return self.shape.length(difference)
+        """Returns |L^-1 v|."""
+        return float(np.linalg.norm(difference))
+
+    def unit(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
+        """Returns L z in floating point."""
+        return simulated.normals(shape)
+
+    def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
+        """Returns L^-1 v in units of the step, for noise that is drawn exactly."""
+        return as_they_are(numbers, step)
+
+    def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
+        """Returns v, from L^-1 v."""
+        return whitened
 
     def log_density(self, noise: np.ndarray) -> float:
         return -((self.distance(noise) / self.sigma) ** 2) / 2
@@ -135,68 +106,35 @@ class Gaussian(RoundedLaw):
         return Cost.gaussian(sensitivity / self.sigma)
 
     def draw(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
-        return self.sigma * self.shape.draw(shape, simulated)
+        return self.sigma * self.unit(shape, simulated)
 
     def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:
         """Where noise is independent, numbers + noise, rounded once; what follows is computed from that alone."""
         step = rounding_step(self.sigma)
-        restored = self.shape.restore(add_exactly(self.shape.whiten(numbers, step), self.sigma, step))
+        restored = self.restore(add_exactly(self.whiten(numbers, step), self.sigma, step))
         return round_release(restored, np.zeros(()), self.sigma)
-
-
-@runtime_checkable
-class Body(Protocol):
-    """A symmetric convex body, what one person can do to the numbers, and noise of density exp(-rate |z|) in its
-    gauge.
-    """
-
-    @property
-    def norm(self) -> AnyNorm:
-        """Returns the norm in which certificates state the noise."""
-        ...
-
-    def gauge(self, difference: np.ndarray) -> float:
-        """Returns |v| in the gauge: at most 1 inside the body."""
-        ...
-
-    def draw(self, rate: float, entropy: Entropy) -> np.ndarray:
-        """Returns noise in floating point."""
-        ...
-
-    def add_exactly(self, numbers: np.ndarray, rate: float, step: float) -> np.ndarray:
-        """Returns numbers + noise of exactly that density, rounded once to the step."""
-        ...
-
-    def typical_noise(self, rate: float) -> float:
-        """Returns the noise's typical size in the numbers that it is added to."""
-        ...
 
 
 @dataclass(frozen=True)
 class KNorm(RoundedLaw):
-    """Pure noise of density exp(-rate |z|) in the gauge of a body. What protects is drawn in real numbers."""
+    """Pure noise of density exp(-rate |z|) in the gauge of a symmetric convex body: what one person can do.
+
+    A subclass says which body by `norm`, by the gauge, which is its `distance`, and by how noise is drawn.
+    """
 
     family = "pure"
-    body: Body
     rate: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", positive("rate", self.rate))  # a plain float, and no subclass
 
     @property
-    def norm(self) -> AnyNorm:
-        return self.body.norm
-
-    @property
     def size(self) -> float:
         return 1 / self.rate
 
-    @property
-    def sigma(self) -> float:
-        return self.body.typical_noise(self.rate)
-
+    @abstractmethod
     def distance(self, difference: np.ndarray) -> float:
-        return self.body.gauge(difference)
+        """Returns |v| in the gauge: at most 1 inside the body."""
 
     def log_density(self, noise: np.ndarray) -> float:
         return -self.rate * self.distance(noise)
@@ -204,8 +142,11 @@ class KNorm(RoundedLaw):
     def cost(self, sensitivity: float) -> Cost:
         return Cost.apart(self.rate * sensitivity)
 
-    def draw(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
-        return self.body.draw(self.rate, simulated).reshape(shape)
-
     def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:
-        return self.body.add_exactly(numbers, self.rate, rounding_step(self.sigma))
+        return self.round_exactly(numbers, rounding_step(self.sigma))
+
+    @abstractmethod
+    def round_exactly(
+        self, numbers: np.ndarray, step: float, random_bits: RandomBits = secrets.randbits
+    ) -> Float[np.ndarray, "..."]:
+        """Returns numbers + noise of exactly that density, rounded once to multiples of the step."""

@@ -27,9 +27,9 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.ball import Ball
+from quietq.noise.ball import BallNoise
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.noise.laws import Gaussian, Independent, KNorm, RoundedLaw
+from quietq.noise.laws import Gaussian, RoundedLaw
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Arrivals, Assumption, Budget, Code, Cost, weak_promise
 from quietq.privacy.account import Account
@@ -166,8 +166,8 @@ class PrivateBandit(Checked, ABC):
     def law(self) -> RoundedLaw:
         """Of the noise on each number."""
         if self.is_pure:  # not a last place too little
-            return KNorm(Ball(1, self.norm), math.nextafter(self.budget.epsilon / self.sensitivity, 0.0))
-        return Gaussian(math.nextafter(self.sensitivity / self.budget.mu, math.inf), Independent(self.norm))
+            return BallNoise(math.nextafter(self.budget.epsilon / self.sensitivity, 0.0), 1, self.norm)
+        return Gaussian(math.nextafter(self.sensitivity / self.budget.mu, math.inf), self.norm)
 
     @cached_property
     def _query(self) -> Query:

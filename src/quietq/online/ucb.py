@@ -27,9 +27,9 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int
 
-from quietq.noise.ball import Ball
+from quietq.noise.ball import BallNoise
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
-from quietq.noise.laws import KNorm, RoundedLaw
+from quietq.noise.laws import RoundedLaw
 from quietq.online.policy import UNITS, PrivateBandit, are_counts
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import positive
@@ -129,7 +129,7 @@ class TreeUCB(PrivateBandit):
         yield from super()._possible()
 
 
-class FlippedAnswers(KNorm):
+class FlippedAnswers(BallNoise):
     """The odds by which a device flips an answer; nothing is drawn here."""
 
     def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
@@ -177,7 +177,7 @@ class LocalUCB(PrivateBandit):
 
     @cached_property
     def law(self) -> RoundedLaw:
-        return FlippedAnswers(Ball(1, self.norm), math.nextafter(self.budget.epsilon / self.sensitivity, 0.0))
+        return FlippedAnswers(math.nextafter(self.budget.epsilon / self.sensitivity, 0.0), 1, self.norm)
 
     def _error_after(self, arrivals: int) -> float:
         """Of a mean of flips, each of deviation sqrt(p (1 - p)), over the 2 p - 1 by which they shrink gaps."""

@@ -26,7 +26,7 @@ from quietq.mechanisms.path import GaussianProcessMechanism, InKernel
 from quietq.mechanisms.release import AnyFeedback
 from quietq.noise.box import Box
 from quietq.noise.exponential_kernels import Kernel
-from quietq.noise.laws import Independent
+from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import check_exact, check_outputs, values_at
 from quietq.noise.rounding import check_values
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation, RkhsBall
@@ -254,8 +254,8 @@ class WeightNoise(InKernel):
     def prepare(self, radius: float, levels: int | None) -> float:
         return self.kernel.worst_projection * math.sqrt(self.outputs)
 
-    def shape(self) -> Independent:
-        return Independent(self.kernel.norm)
+    def make_law(self) -> Gaussian:
+        return Gaussian(self.sigma, self.kernel.norm)
 
     def values(self, feedback: AnyFeedback) -> Float[np.ndarray, "..."]:
         """The function's weights, one row per feature; a function is looked at where the kernel says, and projected."""

@@ -22,7 +22,7 @@ from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import privatise
 from quietq.mechanisms.release import Mechanism, Query, release, simulate as simulate_release
 from quietq.noise.box import Box
-from quietq.noise.laws import Gaussian, Independent
+from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import values_at
 from quietq.noise.rounding import FLOAT64, check_values
 from quietq.privacy import (
@@ -109,7 +109,7 @@ class Observed(Mechanism):
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         norm = ObservedRewards(len(self.states), 0)
-        return (yield Query(self._rewards, self.sensitivity, Gaussian(self.sigma, Independent(norm))))
+        return (yield Query(self._rewards, self.sensitivity, Gaussian(self.sigma, norm)))
 
     def _rewards(self, feedback: OwnFunction) -> Float[np.ndarray, " rewards"]:
         values = values_at(feedback.functions()[0], self.states)

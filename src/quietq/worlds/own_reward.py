@@ -30,7 +30,7 @@ from gymnasium.vector import VectorEnv
 
 from quietq.noise import Box, Domain, Entropy, Exponential
 from quietq.noise.exact_path import ExactPath
-from quietq.noise.laws import Gaussian, Independent, RoundedLaw
+from quietq.noise.laws import Gaussian, RoundedLaw
 from quietq.noise.own_values import coarse_type
 from quietq.noise.rounding import check_allowance, finest_levels, largest_value, size_bound, worst_norm
 from quietq.privacy import (
@@ -266,7 +266,7 @@ class IndependentNoise(OwnNoise):
         # Nothing is amplified: each reward of either neighbour errs by no more than that.
         self.sensitivity = (self.relation.radius + 2 * self.error) * math.sqrt(total)
         self.how = Code.REWARDS_NOISED_ONCE(total)
-        return Gaussian(self.sensitivity / self.budget.mu, Independent(ObservedRewards(total, 0)))
+        return Gaussian(self.sensitivity / self.budget.mu, ObservedRewards(total, 0))
 
     def release(self, at: Place, value: float, transcript: Transcript) -> float:
         self.left -= 1
