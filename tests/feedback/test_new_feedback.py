@@ -73,7 +73,7 @@ def test_refusals_are_in_its_own_words():
             ANSWERS.with_columns(answer=pl.Series([b"yes"] * 9)),
             "'answer' must hold categories, as text",
         ),
-        (pd.DataFrame({"person": ["a"], "answer": pd.to_datetime(["2020-01-01"])}), "must hold categories, not"),
+        (pd.DataFrame({"person": ["a"], "answer": pd.to_datetime(["2020-01-01"])}), "must hold text or numbers, not"),
         (pl.DataFrame({"person": range(6), "answer": ["yes"] * 6}), "more people in the data than the 5"),
     ):
         with pytest.raises(InvalidInput, match=message):

@@ -152,7 +152,7 @@ def test_actions_may_be_continuous_and_steps_hours_apart():
     (people,) = sessions.sums.buckets
     assert people.columns["a0"].tolist() == [0, 0.5]
     assert people.columns["a1"].tolist() == [0, 0.25]
-    assert (sessions.actions, str(sessions.action_box)) == (None, "[0, 10] x [1, 5]")
+    assert (sessions.spaces.actions, str(sessions.spaces.action_box)) == (None, "[0, 10] x [1, 5]")
     (people,) = read(rows, **declared, step=("hour", None)).sums.buckets
     assert people.columns["step"].tolist() == [0, 1, 2]
 
@@ -244,10 +244,10 @@ def test_a_minari_data_set(tmp_path, monkeypatch):
     [
         ({"box": [(0, 1)] * 3}, "box has 3 dimensions, but state has 2 columns: give a pair .* or one for all of them"),
         ({"state": "x", "box": (0, 1), "next_state": ["x", "y"]}, "state has 1, but next_state has 2 columns"),
-        ({"next_state": ["x"]}, "box has 2 dimensions, but next_state has 1 columns"),
+        ({"next_state": ["x"]}, "state has 2, but next_state has 1 columns"),
         ({"low": 3.0}, "high must be above low, but high is 3.0"),
         ({"action": ["dose", "day"]}, "action must be the one column"),
-        ({"actions": []}, "actions must name at least one"),
+        ({"actions": []}, "actions must be a whole number of at least 1"),
         ({"actions": ["low", "LOW"]}, "must differ by more than their spelling"),
         ({"state": None}, "state must name its columns"),
         ({"step": ("day", 0)}, "every must be"),

@@ -76,7 +76,7 @@ def plan_releases(
 def short_clone(sessions: Feedback, budget: Budget) -> Cloning:
     """A clone of few queries, each with as much of the budget more, so that many of them are drawn in minutes."""
     assert isinstance(sessions, Sessions)
-    returns = (5 * sessions.low, 5 * sessions.high)
+    returns = (5 * sessions.spaces.low, 5 * sessions.spaces.high)
     settings = CloneSettings(state_rounds=2, threshold_rounds=3, steps=6, hidden=4)
     return Cloning(sessions, budget, returns, 0.2, settings)
 

@@ -45,6 +45,8 @@ class Feedback:
     """What a model of everybody's rows is judged by, if it gives rows."""
     features: FeatureMap | None = None
     """A public map that the model is to be made of, if one was asked for."""
+    spaces: "Spaces | None" = None
+    """Where states, actions and rewards lie, if it gives sessions."""
     box: Box
     """Where states lie; public."""
     people: int
@@ -76,11 +78,6 @@ class Feedback:
     def kind(self) -> str:
         """What it is to mechanisms: a "function" of states, "rows" that a model is fitted to, or its class's name."""
         return type(self).__name__.lower() if self.loss is None else "rows"
-
-    @cached_property
-    def spaces(self) -> "Spaces | None":
-        """Where states, actions and rewards lie, if it gives sessions."""
-        return None
 
     @cached_property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,26 +1,23 @@
 """What people did, step by step: states, actions, rewards and ends, all of them somebody's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from quietq.feedback.doubts import AGAIN
 from quietq.feedback.engines import Engine, EngineName
 from quietq.feedback.feedback import Feedback, read_people
-from quietq.feedback.spaces import Items, Spaces, box_of, is_list, named
+from quietq.feedback.spaces import Items, Spaces, box_of, columns_of, is_list, named, numbers_in
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
-from quietq.noise.box import Box, Domain
+from quietq.noise.box import Domain
 from quietq.privacy.account import Once
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import positive, real
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import OnePerson
-
-if TYPE_CHECKING:
-    from quietq.feedback.schema import Field
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -33,13 +30,7 @@ class Sessions(Feedback):
     Sessions(people=2, box=[0, 1], actions=2)
     """
 
-    actions: tuple[str, ...] | None
-    """The declared list, whose numbers are the column `action`; None where actions are continuous."""
-    action_box: Box | None
-    """Where continuous actions lie; None where there is a list of them."""
-    low: float
-    high: float
-    """The range of rewards, of which the column `reward` is the unit interval."""
+    spaces: Spaces  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     columns: tuple[str, ...]
     """What statistics see of each transition."""
     once: Once = field(default_factory=lambda: Once("These people's sessions", several=True))
@@ -99,57 +90,48 @@ class Sessions(Feedback):
 
         """
         from quietq.feedback import minari_frames
-        from quietq.feedback.schema import Field, Flag, Group, Number
+        from quietq.feedback.schema import Category, Field, Flag, Group, Number
         from quietq.feedback.transitions import Steps
 
         if minari_frames.is_minari(source):
-            named = minari_frames.columns(source, numbers=not is_list(actions, str | int))
+            columns = minari_frames.columns(source, numbers=not is_list(actions, str | int))
             frames = minari_frames.minari_frames(source, person)
             declared = {"actions": actions, "low": low, "high": high, "box": box, "people": people, "engine": engine}
-            return cls.read(frames, person=person, **named, **declared)
+            return cls.read(frames, person=person, **columns, **declared)
         low, high = real("low", low), real("high", high)
         fields: dict[str, Field] = {} if episode is None else {"episode": Group(episode, "episode")}
         step, every = step if isinstance(step, tuple) else (step, 1.0)
         if step is not None:
             fields["step"] = Number(step, "step")
-        places, region = _places("s", "state", state, box, "box")
-        fields |= places
-        if next_state is not None and len(next_state):
-            after, there = _places("n", "next_state", next_state, region, "box")
-            if there.dimension != region.dimension:
-                raise InvalidInput(f"state has {region.dimension}, but next_state has {there.dimension} columns.")
-            fields |= after
-        acts, names, acted = _actions(action, actions)
-        fields |= acts
+        states, nexts = columns_of("state", state), columns_of("next_state", next_state or [])
+        region = box_of("box", box, "state", len(states))
+        fields |= numbers_in("s", "state", states, region)
+        if nexts:
+            if len(nexts) != len(states):
+                raise InvalidInput(f"state has {len(states)}, but next_state has {len(nexts)} columns.")
+            fields |= numbers_in("n", "next_state", nexts, region)
+        acts, number, acted = columns_of("action", action), None, None
+        if is_list(actions, str | int):
+            if not isinstance(action, str):
+                raise InvalidInput(f"action must be the one column that names one of the actions, not {action!r}.")
+            acts = named("actions", actions)
+            number = len(acts)
+            fields["action"] = Category(action, "action", acts, optional=True, blanks=True)
+        else:
+            acted = box_of("actions", actions, "action", len(acts))
+            fields |= numbers_in("a", "action", acts, acted)
         if reward is not None:
             fields["reward"] = Number(reward, "reward", low, high, clips=True, scales=True, optional=True)
         if propensity is not None:
             fields["propensity"] = Number(propensity, "propensity", 0.0, optional=True)
         fields |= {name: Flag(one, name) for name, one in (("end", end), ("cut", cut)) if one is not None}
-        named = names or _named(fields, "a")
-        number = None if names is None else len(names)  # a range, or names, that could not travel along are refused now
-        Spaces(region, number, acted, low, high, state_names=_named(fields, "s"), action_names=named)
-        schema = Steps(
-            "sessions", person, fields, in_order=step is None, pairs=next_state is None,
-            every=None if every is None else positive("every", every),
-        )  # fmt: skip
+        known = {"next": next_state is None or bool(nexts), "reward": reward is not None, "end": end is not None}
+        told = tuple(name for name, there in known.items() if there)
+        spaces = Spaces(region, number, acted, low, high, told, tuple(states), tuple(acts))
+        every = None if every is None else positive("every", every)
+        schema = Steps("sessions", person, fields, in_order=step is None, pairs=next_state is None, every=every)
         read = read_people(source, schema, Counts(schema.pairs), people, keep=True, engine=engine)
-        return cls(box=region, actions=names, action_box=acted, low=low, high=high, columns=schema.transition, **read)
-
-    @cached_property
-    def spaces(self) -> Spaces:
-        fields = {} if self.schema is None else self.schema.fields
-        told = {"next": "n0" in self.columns, "reward": "reward" in self.columns, "end": self.tells_ends}
-        return Spaces(
-            self.box, None if self.actions is None else len(self.actions), self.action_box, self.low, self.high,
-            tuple(name for name, there in told.items() if there), _named(fields, "s"),
-            self.actions or _named(fields, "a"),
-        )  # fmt: skip
-
-    @property
-    def tells_ends(self) -> bool:
-        """Whether a column says where episodes ended by themselves."""
-        return self.schema is not None and "end" in self.schema.fields
+        return cls(box=region, spaces=spaces, columns=schema.transition, **read)
 
     @cached_property
     def relation(self) -> OnePerson:
@@ -164,7 +146,7 @@ class Sessions(Feedback):
         return Code.ONE_OF_DECLARED(self.people), Code.PERSON_CLIPPED(), Code.NAMES()
 
     def __repr__(self) -> str:
-        actions = len(self.actions) if self.actions is not None else self.action_box
+        actions = self.spaces.actions or self.spaces.action_box
         return f"Sessions(people={self.people}, box={self.box}, actions={actions})"
 
 
@@ -192,42 +174,3 @@ class Counts(Statistic):
 
     def told(self, tally: Tally) -> dict[str, int]:
         return dict(zip(self.names, tally.sums[0].tolist(), strict=True))
-
-
-def _actions(
-    action: str | Sequence[str] | None, actions: Items | Domain
-) -> "tuple[dict[str, Field], tuple[str, ...] | None, Box | None]":
-    """The columns of an action, and the list or the box of them."""
-    from quietq.feedback.schema import Category
-
-    if not is_list(actions, str | int):
-        places, box = _places("a", "action", action, actions, "actions")
-        return places, None, box
-    if not isinstance(action, str):
-        raise InvalidInput(f"action must be the one column that names one of the actions, not {action!r}.")
-    names = named("actions", actions)
-    if not names:
-        raise InvalidInput("actions must name at least one action.")
-    return {"action": Category(action, "action", names, optional=True, blanks=True)}, names, None
-
-
-def _named(fields: "Mapping[str, Field]", what: str) -> tuple[str, ...]:
-    """The columns of states or actions, as they were declared."""
-    return tuple(one.column for name, one in fields.items() if name[0] == what and name[1:].isdigit())
-
-
-def _places(
-    name: str, what: str, columns: str | Sequence[str] | None, given: object, of: str
-) -> "tuple[dict[str, Field], Box]":
-    """Columns of numbers that are held to a box, and that box."""
-    from quietq.feedback.schema import Number
-
-    if columns is None:
-        raise InvalidInput(f"{what} must name its columns.")
-    columns = [columns] if isinstance(columns, str) else list(columns)
-    box = box_of(of, given, what, len(columns))
-    places = {
-        f"{name}{i}": Number(column, what, box.low[i], box.high[i], clips=True, scales=True, optional=True)
-        for i, column in enumerate(columns)
-    }
-    return dict(places), box

@@ -64,6 +64,19 @@ def box_of(name: str, given: object, what: str, columns: int) -> Box:
     return box
 
 
+def numbers_in(
+    name: str, what: str, columns: Sequence[str], box: Box, clips: bool = True, optional: bool = True
+) -> "dict[str, Number]":
+    """Columns of numbers that lie in a box, which becomes the unit box, for a schema."""
+    from quietq.feedback.schema import Number
+
+    ends = zip(columns, box.low, box.high, strict=True)
+    return {
+        f"{name}{i}": Number(column, what, low, high, clips=clips, scales=True, optional=optional)
+        for i, (column, low, high) in enumerate(ends)
+    }
+
+
 @dataclass(frozen=True)
 class States:
     """Where states lie, and the public map of them that was asked for, if any."""
@@ -91,16 +104,13 @@ class States:
 
     def fields(self, name: str, columns: Sequence[str], optional: bool = False) -> "Mapping[str, Number | Category]":
         """The columns of a state, for a schema; what is optional and bad becomes NaN, and its row stays."""
-        from quietq.feedback.schema import Category, Number
+        from quietq.feedback.schema import Category
 
         if isinstance(self.features, Categorical):
             items = self.features.items
             return {f"{name}0": Category(columns[0], "state", items, scales=True, optional=optional)}
-        clips, low, high = self.features is not None and self.features.clips, self.box.low, self.box.high
-        return {
-            f"{name}{i}": Number(column, "state", low[i], high[i], clips=clips, scales=True, optional=optional)
-            for i, column in enumerate(columns)
-        }
+        clips = self.features is not None and self.features.clips
+        return numbers_in(name, "state", columns, self.box, clips, optional)
 
 
 def from_lists(features: FeatureMap | None, actions: int = 1) -> tuple[Assumption, ...]:
@@ -109,8 +119,10 @@ def from_lists(features: FeatureMap | None, actions: int = 1) -> tuple[Assumptio
     return (*items, *([Code.ACTIONS_OF_LIST(actions)] if actions > 1 else []))
 
 
-def columns_of(what: str, given: str | Sequence[str] | None, features: FeatureMap | None, source: object) -> list[str]:
-    """The columns of a state: as they are named, or all that start as the features say."""
+def columns_of(
+    what: str, given: str | Sequence[str] | None, features: FeatureMap | None = None, source: object = None
+) -> Sequence[str]:
+    """Columns as they are named, or of a state all that start as the features say."""
     if isinstance(features, Columns) and features.prefix:
         from quietq.feedback.rows import header
 
@@ -119,7 +131,7 @@ def columns_of(what: str, given: str | Sequence[str] | None, features: FeatureMa
             raise InvalidInput(f"No column's name starts with {features.prefix!r}: prefix must say which are meant.")
         return found
     if given is None:
-        raise InvalidInput(f"{what} must name the columns of a state.")
+        raise InvalidInput(f"{what} must name its columns.")
     return [given] if isinstance(given, str) else list(given)
 
 

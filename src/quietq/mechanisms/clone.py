@@ -105,7 +105,7 @@ class Cloning(Mechanism):
         self.relation, self.budget, self.box = sessions.relation, budget, sessions.box
         self.largest, self.error = StateMoments.bound_for(sessions.box.dimension), 1e-12
         self.spaces, self.best = sessions.spaces, best
-        self.own = None if returns is None else OwnReturns((sessions.low, sessions.high), returns)
+        self.own = None if returns is None else OwnReturns((sessions.spaces.low, sessions.spaces.high), returns)
         self.outputs = self.spaces.actions or self.spaces.numbers
         hidden, steps = network_size(self.people * budget.mu, self.spaces.states + self.outputs)
         self.hidden = self.settings.hidden or hidden

@@ -78,7 +78,7 @@ class PolicyValues(Mechanism):
         instance("sessions", sessions, Sessions, "Sessions.read(...)")
         instance("budget", budget, Budget, "a Budget(epsilon, delta)")
         low, high = _check_ranges(returns, discount, confidence)
-        if sessions.actions is None:
+        if sessions.spaces.actions is None:
             raise InvalidInput("Policies are evaluated on sessions with a declared list of actions.")
         if "reward" not in sessions.columns:
             raise InvalidInput("These sessions have no rewards: name their column as Sessions.read(..., reward=...).")
@@ -87,7 +87,7 @@ class PolicyValues(Mechanism):
                 "There must be a behaviour, the policy by which actions were chosen, or else a column that says how "
                 "probable each was: Sessions.read(..., propensity=...)."
             )
-        box, actions = sessions.box, sessions.actions
+        box, actions = sessions.box, sessions.spaces.action_names
         asked_of = _check_policies(policies, box, actions)
         if behaviour is not None and not isinstance(behaviour, Cells):
             behaviour = policy_of("behaviour", behaviour, box, actions)
@@ -105,7 +105,7 @@ class PolicyValues(Mechanism):
             model,
             box,
             len(actions),
-            (sessions.low, sessions.high),
+            (sessions.spaces.low, sessions.spaces.high),
             (low, high),
             float(discount),
             bool(per_step),

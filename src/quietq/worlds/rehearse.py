@@ -285,7 +285,8 @@ def _try(
         warnings.simplefilter("ignore", PrivacyWarning)  # nobody is there to protect
         warnings.simplefilter("ignore", UserWarning)
         if model is None:
-            ends = min(sessions.low * steps, sessions.low), max(sessions.high * steps, sessions.high)
+            low, high = sessions.spaces.low, sessions.spaces.high
+            ends = min(low * steps, low), max(high * steps, high)
             return score(clone(sessions, budget, returns=ends, simulate=seed), seed)
         world = privatise(sessions, budget, world=model, simulate=seed)
         return score(plan_linear(world, steps=steps, seed=seed), seed)
