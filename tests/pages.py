@@ -31,6 +31,7 @@ QUICKER = {
     "quietq demo --out runs/demo": "quietq demo --out runs/demo --quick",
     "learn(5_000": "learn(1_000",
     "learn(60_000": "learn(1_000",
+    "learn(10_000": "learn(1_000",
     "simulate=60": "simulate=3",
     "range(20)]": "range(2)]",
     "plan_linear(world, steps=500)": "plan_linear(world, steps=50, iterations=3)",
