@@ -307,7 +307,7 @@ WRONG = [
     ("none walk --set bootstrap_truncated=maybe", "bootstrap_truncated must be one of yes, no, not 'maybe'"),
     ("none walk --set gamma", "--set must be NAME=VALUE"),
     ("none walk --box 0 1", "'walk' has a box of its own"),
-    ("none CartPole-v1", "those without bounds are held to a public box"),
+    ("none CartPole-v1", "those without bounds are clipped to a public box"),
     ("none CartPole-v1 --box 0 1", "box has 1 pairs"),
     ("none CartPole-v1 --box 0", "--box must be two numbers"),
     ("none CartPole-v1 --box 1 0 --box 1 0 --box 1 0 --box 1 0", "low below high"),

@@ -188,7 +188,7 @@ def test_values_are_off_by_what_is_stated_where_states_lie(dimension, epsilon):
     there, over_the_box = np.sqrt(np.mean(offs, axis=0))
     assert stated / 2 < there < 2 * stated
     assert over_the_box > 1.4 * there
-    assert f"off by about {stated:.3g} where people's states lie, " in str(certificate)
+    assert f"The expected error of the values is about {stated:.3g} where people's states lie, " in str(certificate)
 
 
 def test_what_the_error_leaves_out_is_said(ratings):

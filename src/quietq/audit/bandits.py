@@ -20,7 +20,7 @@ from quietq.privacy import InvalidInput
 
 
 class Visit(NamedTuple):
-    """One person who comes by, once."""
+    """One arrival of one person."""
 
     context: object
     answers: tuple[float | None, ...]
@@ -38,7 +38,7 @@ Numbers = list[np.ndarray]
 
 
 def play(policy: PrivateBandit, visits: Sequence[Visit], replayed: Numbers | None = None) -> tuple[Numbers, Numbers]:
-    """THE SECRET, what was noised while these people came by, and its noisy form: another play's, if that is given."""
+    """THE SECRET, what was noised while these people arrived, and its noisy form: another play's, if that is given."""
     looked, noisy, draw = Numbers(), Numbers(), policy._noised
 
     def noised(numbers: np.ndarray) -> np.ndarray:

@@ -210,7 +210,7 @@ def audit_mechanism(
 ) -> Finding:
     """Tells `runs` releases of 0 from as many of a function as far away as the promise covers.
 
-    Without a `seed` they are real releases, with noise from the operating system, of a function that is nobody's.
+    Without a `seed` they are real releases, with noise from the operating system, of a synthetic function.
 
     >>> finding = audit_mechanism(mu=1.0, runs=4000)
     >>> finding.verdict, bool(finding.mu_lower > 0.8)

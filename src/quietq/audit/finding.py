@@ -159,7 +159,7 @@ class Movement:
     by: str  # which search found it
     norm: str = "Euclidean"  # what both are measured in
     queries: tuple[float, ...] = ()  # of several queries, the share that was found of each one's sensitivity
-    together: float | None = None  # and of all that they may give away together
+    together: float | None = None  # and of all of their privacy loss together
 
     @property
     def share(self) -> float:

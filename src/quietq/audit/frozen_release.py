@@ -5,8 +5,8 @@ and must be, but for rounding, the numbers that the query says. A mechanism with
 both times, so that its queries are the same. How far apart the numbers are, in the law's own distance, is held against
 
 - the query's stated sensitivity,
-- the promise: at a difference v, Gaussian noise gives away mu = sqrt(-2 log p(v)/p(0)), and pure noise epsilon =
-  -log p(v)/p(0), which is all that a budget has to be enough for; what else has a delta, its law says,
+- the promise: at a difference v, Gaussian noise costs mu = sqrt(-2 log p(v)/p(0)), and pure noise epsilon =
+  -log p(v)/p(0), which is all that a budget has to cover; what else has a delta, its law says,
 - the noise that is really there: the release's against the law's own draw from the same seed, and the law's draws
   against its density. If that is proportional to exp(-|z|^k) in n numbers, then |z|^k ~ Gamma(n/k).
 """

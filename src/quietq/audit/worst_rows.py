@@ -7,9 +7,9 @@ its law's own distance, and in all of them together (by the root of the sum of s
 budget.
 
 A query asks for a sum over people, so it is enough to look at each candidate alone, and then at every pair of them;
-that it is a sum is checked: nobody's part may depend on who else is there, on the order of rows, on the parts in which
-they come or on how the name is spelt. The farthest pairs are then made private among everybody, with the noise of one
-seed.
+that it is a sum is checked: no person's part may depend on who else is there, on the order of rows, on the parts in
+which they come or on how the name is spelt. The farthest pairs are then made private among everybody, with the noise of
+one seed.
 """
 
 import math
@@ -28,7 +28,7 @@ from quietq.audit.finding import Attack, Finding, Movement, Promise, Unprotected
 from quietq.audit.frozen_release import Frozen, Release
 from quietq.audit.neighbours import BETTER
 from quietq.feedback.feedback import Feedback
-from quietq.feedback.row_statistics import COMPANY
+from quietq.feedback.row_statistics import BATCH_ROUNDING
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import Mechanism, simulate
 from quietq.privacy import Budget, InvalidInput
@@ -63,10 +63,10 @@ class Neighbourhood:
     def in_another_order(self, rows: Rows) -> Feedback:
         return self._read([self._source, self._frame(rows[::-1], "4000000008")])
 
-    def in_company(self, rows: Rows, others: Sequence[Rows]) -> Feedback:
+    def in_batch(self, rows: Rows, others: Sequence[Rows]) -> Feedback:
         names = [f"other {number}" for number, theirs in enumerate(others) for _ in theirs]
-        company = self._frame([row for theirs in others for row in theirs], names)
-        return self._read([company, self._frame(rows, "Somebody Else")])
+        batch = self._frame([row for theirs in others for row in theirs], names)
+        return self._read([batch, self._frame(rows, "Somebody Else")])
 
     def _read(self, source: object) -> Feedback:
         with warnings.catch_warnings():
@@ -150,16 +150,16 @@ class RowSearch:
         return list({(id(pair.one), id(pair.other)): pair for pair in chosen}.values())
 
     def check(self) -> None:
-        """Refuses numbers that are no sum over people: one person's part must be the same in any order and company.
+        """Refuses numbers that are no sum over people: one person's part must be the same in any order and batch.
 
-        One company are the people of the source; the other are people whose many rows contradict each other.
+        One batch are the people of the source; the other are people whose many rows contradict each other.
         """
         contradicting, many = (person for person in self._people if person.by in ("contradictions", "many rows"))
         others = [self._contradictions() for _ in range(min(self._crowd.people - 1, 4))]
-        companies = [self._crowd.with_rows, partial(self._crowd.in_company, others=others)]
-        nobody = [self._numbers(company([])) for company in companies]
+        batches = [self._crowd.with_rows, partial(self._crowd.in_batch, others=others)]
+        nobody = [self._numbers(batch([])) for batch in batches]
         for person in (contradicting, many, *self._farthest_two()):
-            there = [self._numbers(company(person.rows)) for company in companies]
+            there = [self._numbers(batch(person.rows)) for batch in batches]
             if self._differ(there[0], self._numbers(self._crowd.in_another_order(person.rows))):
                 raise Unprotected(
                     "One person's rows count otherwise in two parts, in another order or under another spelling of the "
@@ -171,16 +171,16 @@ class RowSearch:
                 )
 
     def _differ(self, one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
-        """By more than what the noise allows for the company that people are in."""
+        """By more than what the noise allows for rounding that depends on the batch."""
         for query, difference in zip(self._frozen.queries, _less(one, other), strict=True):
-            allowed = COMPANY * math.sqrt(difference.size) * self._crowd.people / 2
+            allowed = BATCH_ROUNDING * math.sqrt(difference.size) * self._crowd.people / 2
             if not query.law.distance(difference) <= allowed * query.sensitivity:
                 return True
         return False
 
     def _attempt(self, by: str, rows: Rows) -> float:
         """How far this is from any candidate before, in any query."""
-        person, farthest = Person(by, rows, self._numbers(self._crowd.in_company(rows, ()))), 0.0
+        person, farthest = Person(by, rows, self._numbers(self._crowd.in_batch(rows, ()))), 0.0
         for other in self._people:
             shares = self._frozen.shares(_less(person.numbers, other.numbers))
             found = [RowPair(float(share), other, person) for share in shares]

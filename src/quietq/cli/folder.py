@@ -1,4 +1,4 @@
-"""The folder of a run: which files there are, which of them may leave, and how they are written."""
+"""The folder of a run: which files there are, which of them can be published, and how they are written."""
 
 import json
 import os
@@ -18,7 +18,7 @@ RELEASED = {
     CERTIFICATE: "what is promised, to whom and under which assumptions",
     REWARD: "the private reward that the agent was trained on",
 }
-"""What may leave when the certificate says `certified`."""
+"""What can be published when the certificate says `certified`."""
 
 
 def choose(out: Path | None, name: str) -> Path:
@@ -50,7 +50,7 @@ def write_json(path: Path, record: object) -> None:
 
 
 def write_note(out: Path, standing: str | None) -> None:
-    """README.txt: which files are private, and which may leave. `standing` is None while training goes on."""
+    """README.txt: which files are private, and which can be published. `standing` is None while training goes on."""
     first_lines = {
         None: "Training has not ended: publish nothing of it but reward.qq, if it is there, a release of its own.",
         "certified": "What may be published, under the promise in certificate.json:",

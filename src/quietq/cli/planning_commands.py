@@ -130,7 +130,7 @@ def _rehearse(
     as_json: bool,
     asked: dict[str, Any],
 ) -> None:
-    """Releases sessions of made-up people, and tells by a table what to expect."""
+    """Releases sessions of simulated people, and shows in a table what to expect."""
     from quietq.cli.releasing import check_outputs, draw
     from quietq.cli.report.pictures import plot_rehearsal
     from quietq.progress import progress_of, write_seconds
@@ -141,7 +141,7 @@ def _rehearse(
     source = qq.load(env) if env.endswith(".qq") else env
     policy = None if behaviour is None else qq.load(behaviour)
     act = None if policy is None else lambda seen, _: policy.predict(seen)[0]  # type: ignore[union-attr]
-    with progress_of("Releasing people who are made up", transient=True) as progress:
+    with progress_of("Releasing simulated people", transient=True) as progress:
         found = qq.rehearse(
             source,  # type: ignore[arg-type]
             budget,

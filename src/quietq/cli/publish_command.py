@@ -1,4 +1,4 @@
-"""`quietq publish`, `verify`, `keygen` and `serve`: the file that may leave, who signed it, and answers from it."""
+"""`quietq publish`, `verify`, `keygen` and `serve`: the file of a release, who signed it, and answers from it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +23,7 @@ def publish(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the one file of an agent that may leave; nothing that its certificate does not cover is in it."""
+    """Write the one file of an agent that can be published; nothing that its certificate does not cover is in it."""
     from quietq.publishing.publish import copy_release
     from quietq.released.release_file import check_target
 

@@ -1,4 +1,4 @@
-"""What people gave, read and held to its bounds: one file per kind of feedback, and the reader that all kinds share."""
+"""People's data, clipped as it is read: one file per kind of feedback, and the reader that all kinds share."""
 
 from quietq.feedback.comparisons import Comparisons as Comparisons
 from quietq.feedback.ratings import Ratings as Ratings

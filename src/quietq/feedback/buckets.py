@@ -4,7 +4,7 @@
    while they are few; else they are put down in Parquet files.
 2. *Arrange.* Buckets that are small are arranged together, and one that is too large in several turns, by further
    digits of the hash. Rows are sorted by person, and each person's by all that they say, or in the order in which they
-   came. Whoever has more rows than a public number is held to a sample of them. Sessions become transitions, and hashes
+   came. Of a person with more rows than a public number a sample counts. Sessions become transitions, and hashes
    are dropped.
 3. *Ask.* A statistic is added up in each bucket, in whole numbers, and the sums of buckets are added. The first one is
    asked while buckets are arranged; if there are to be more, buckets are kept.
@@ -46,7 +46,7 @@ BYTES_OF_A_BUCKET = 2**27
 BYTES_AT_ONCE = 2**23
 """Of small buckets that are arranged, and asked, together: few enough for the processor's cache."""
 MOST_ROWS = 10_000
-"""Of one person; whoever has more is held to a sample."""
+"""Of one person; of whoever has more, a sample counts."""
 BUCKETS = 64
 """Into which rows are dealt; at most 256."""
 
@@ -168,7 +168,7 @@ class _Share(NamedTuple):
     number: int
 
     def rows(self, schema: Schema) -> pl.DataFrame:
-        """Somebody whose rows alone are too many is held to a sample while they are read."""
+        """Of somebody whose rows alone are too many, a sample is kept while they are read."""
         held: list[pl.DataFrame] = []
         for part in self.parts:
             rows = pl.read_parquet(part, glob=False) if isinstance(part, Path) else part

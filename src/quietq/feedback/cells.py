@@ -31,7 +31,7 @@ class Cells:
 
     @property
     def asks_code(self) -> bool:
-        """Whether the rule is the caller's: then it sees nobody's states before they are paid for."""
+        """Whether the rule is the caller's: then it gets no person's states before the charge."""
         return type(self) is not Cells or not (self.rule is _whole or type(self.rule) is Bins)
 
     @classmethod

@@ -27,8 +27,9 @@ too. So the kinks are those of the U and V of the rounded rows, to which the the
 rounded inwards. They are binned in whole numbers, without rounding as long as 2^-(k+1) is a whole number of parts of a
 part of a cell. What remains is one number per person, the value at 0: it is rounded by 2^-33 of the range, once, and a
 few times by 2^-53, however many rows there are. The slack in the noise, a millionth, covers that many times over. The
-mean is not cut to the range after that: people who all end on it would be cut by as much as all of their roundings,
-which one other person in their midst would undo, and that is more than a millionth of one of 10,000 people. QED.
+mean is not clipped to the range after that: people who all end on it would be clipped by as much as all of their
+roundings, which one other person in their midst would undo, and that is more than a millionth of one of 10,000 people.
+QED.
 
 Proof: docs/theory.md#people and docs/theory.md#sums-over-people.
 """

@@ -102,7 +102,7 @@ class Feedback:
         raise InvalidInput("Only ratings in one dimension, or with additive splines, are functions.")
 
     def mean(self, statistic: Statistic) -> np.ndarray:
-        """The mean of a statistic over all people, each held to its bound. THE SECRET: it must not be published."""
+        """The mean of a statistic over all people, each clipped to its bound. THE SECRET: it must not be published."""
         return statistic.mean(self.sums.total(statistic), self.people)
 
 

@@ -1,8 +1,8 @@
 """Per-person statistics of sessions, for policies that imitate people: where states lie, and who did well.
 
-Every statistic is one vector per person, of that person's own rows and of earlier noisy answers alone, held to a bound
-(docs/theory.md#cloning). A person's return is the mean over their episodes of the sum of rewards, clipped to a public
-range, so that all of their episodes count as one number.
+Every statistic is one vector per person, of that person's own rows and of earlier noisy answers alone, clipped to a
+bound (docs/theory.md#cloning). A person's return is the mean over their episodes of the sum of rewards, clipped to a
+public range, so that all of their episodes count as one number.
 """
 
 from abc import ABC, abstractmethod

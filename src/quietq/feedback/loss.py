@@ -228,7 +228,7 @@ class Ends(Loss):
 
 
 def predicted(design: Float[np.ndarray, "rank rows"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
-    """The sum over features, by halves: NumPy's own sum, or a product of matrices, would round by company."""
+    """The sum over features, by halves: NumPy's own sum, or a product of matrices, would round by the batch."""
     terms = design * weights[:, None]
     count = len(terms)
     while count > 1:
@@ -262,5 +262,5 @@ def _shares(utility: Float[np.ndarray, "options rows"]) -> Float[np.ndarray, "op
     """exp(u) over their sum; nothing where nothing was offered."""
     largest = utility.max(axis=0)
     odds = np.exp(utility - np.where(np.isfinite(largest), largest, 0.0))
-    total = functools.reduce(np.add, odds)  # one option after the other: NumPy's own sum would round by company
+    total = functools.reduce(np.add, odds)  # one option after the other: NumPy's own sum would round by the batch
     return odds / np.maximum(total, 1e-300)

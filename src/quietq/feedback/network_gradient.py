@@ -5,7 +5,7 @@ rows and of earlier noisy answers, and of length below 1: replacing one of N peo
 (docs/theory.md#cloning).
 
 Of each person equally many rows are looked at, which public random numbers choose among their own, so every product of
-matrices has the same size whoever else is there: nobody's company changes a bit of their vector. (`COMPANY` allows for
+matrices has the same size whoever else is there: no bit of a vector depends on the batch. (`BATCH_ROUNDING` allows for
 a step of everybody's sum all the same.)
 """
 

@@ -33,7 +33,7 @@ class Ratings(Feedback):
 
     In one dimension each person is a function, the midpoint of the two extreme Lipschitz extensions of their ratings,
     and what is released is the mean of these. In several, one model is fitted to everybody's rows, and each person is
-    held to a bound in every round of that; interactions of coordinates are part of it. With
+    clipped to a bound in every round of that; interactions of coordinates are part of it. With
     `features=Splines(additive=True)` a rating y at (x_1, ..., x_d) is split evenly instead, y/d for each coordinate's
     own function of range [low/d, high/d].
 

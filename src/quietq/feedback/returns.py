@@ -6,8 +6,8 @@ model q of the values of actions, whose mean under the policy is v, a return is 
     V_t = v(s_t) + p/b (r_t + discount V_(t+1) - q(s_t, a_t)),
 
 and without one that with v = q = 0, the per-decision weighted return (Precup, Sutton & Singh 2000). Neither is biased,
-whatever the model, if b is right. The mean over a person's episodes is held to a declared range: that is one number per
-person and policy, however many steps they took.
+whatever the model, if b is right. The mean over a person's episodes is clipped to a declared range: that is one number
+per person and policy, however many steps they took.
 """
 
 import math
@@ -46,7 +46,7 @@ class Returns(Vector):
     rewards: tuple[float, float]
     """The range of rewards."""
     returns: tuple[float, float]
-    """The range that a person's return is held to."""
+    """The range that a person's return is clipped to."""
     discount: float
     per_step: bool
     against: Policy | None = None

@@ -1,8 +1,8 @@
 """Per-person statistics of rows, for mechanisms that fit one model to everybody's rows.
 
-A person with many rows counts once: everything is a mean over their rows, held to a bound. All of it is computed
-element by element, row by row or person by person, so that nobody's company changes a bit of their vector; the noise
-allows for a step of everybody's sum all the same (`COMPANY`).
+A person with many rows counts once: everything is a mean over their rows, clipped to a bound. All of it is computed
+element by element, row by row or person by person, so that no bit of a vector depends on the batch; the noise
+allows for a step of everybody's sum all the same (`BATCH_ROUNDING`).
 """
 
 import functools
@@ -15,9 +15,9 @@ from quietq.feedback.loss import Loss, Phi
 from quietq.feedback.statistic import Columns, Starts, Vector, some_at_once
 from quietq.privacy.norms import MeanWithinRightAngles
 
-COMPANY = 2.0**-39
-"""By so much of its bound, times the root of its size, a mean of vectors may move with the company that people are in,
-a step of `statistic` for each neighbour. Whoever looks at it adds that to the sensitivity."""
+BATCH_ROUNDING = 2.0**-39
+"""The batch dependence of a mean of vectors, from rounding: at most this, times its bound and the root of its size.
+Whoever queries the mean adds it to the sensitivity."""
 TOLD = 0.5
 """How much of a unit the fraction of a gradient that was not clipped away counts: it costs noise, by 3 %."""
 
@@ -144,7 +144,7 @@ def clipped(vectors: Float[np.ndarray, "people rank"], clip: float) -> Float[np.
 def exact_product(
     vectors: Float[np.ndarray, "people features"], matrix: Float[np.ndarray, "features rank"]
 ) -> Float[np.ndarray, "people rank"]:
-    """vectors @ matrix, the same bits in any company: in whole numbers, whose sums float64 holds exactly.
+    """vectors @ matrix, the same bits in any batch: in whole numbers, whose sums float64 holds exactly.
 
     Each vector is rounded to 24 bits of its largest entry, and each column to as many as are left of 53.
     """

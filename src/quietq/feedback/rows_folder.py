@@ -4,7 +4,7 @@ Only the user can read such a folder, and it is removed when it is done with. A 
 so each folder holds a file that its process keeps locked. The operating system frees the lock however the process
 ends, and the next read removes every folder of the same user whose lock is free.
 
-The file is locked before it gets its name: one of that name that is not locked is nobody's any more.
+The file is locked before it gets its name: one of that name that is not locked belongs to no process any more.
 """
 
 import atexit

@@ -1,7 +1,7 @@
 """Which columns a kind of feedback has, and what becomes of bad rows: stated once per kind, the same for every reader.
 
 - no person, or a name in which nothing can be seen: the row is left out
-- a number that is missing, not finite or outside its range: the row is left out, or the number moved to the nearer end
+- a number that is missing, not finite or outside its range: the row is left out, or the number clipped
 - a category that is none of those declared, however spelt: the row is left out
 
 The counts of such rows go to `not_private`, for the operator only. Whose row it is, is said by `names`. Whatever a cell
@@ -41,7 +41,7 @@ class Field(ABC):
     """What it says, as counts and refusals name it."""
 
     clips = False
-    """Whether a number outside is moved to the nearer end; else its row is left out."""
+    """Whether a number outside is clipped; else its row is left out."""
     optional = False
     """Whether a cell that cannot be used becomes NaN, and its row stays."""
 

@@ -59,8 +59,8 @@ class Sessions(Feedback):
     ) -> "Sessions":
         """Reads sessions. Columns are named; all else is public and declared by you, never taken from the rows.
 
-        A transition of which something is missing is left out, and no other one is made up of the rows around it; but a
-        row without a person, an episode or a step is as if it were not there.
+        A transition of which something is missing is left out, and the rows around it are not joined into another one;
+        but a row without a person, an episode or a step is as if it were not there.
 
         Args:
             source: A data frame (pandas or Polars), a CSV or Parquet file, several of them, or a Minari data set. Of
@@ -83,8 +83,8 @@ class Sessions(Feedback):
             cut: The column that is 1 where it was cut off, by a time limit. Without it, an episode's last step is a cut
                 unless it is an end.
             propensity: The column of the probability, or density, with which the action was chosen.
-            box: A pair (low, high) for each coordinate of the state, or one for all of them; what lies outside is moved
-                to the nearer end.
+            box: A pair (low, high) for each coordinate of the state, or one for all of them; what lies outside is
+                clipped.
             people: How many people there are. Those without a whole step are neutral.
             engine: Where people are added up: "local" or "ray".
 

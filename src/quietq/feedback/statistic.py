@@ -1,7 +1,7 @@
 """What is asked of each person, and how people are summed: the only way in which feedback is looked at.
 
-Theorem. If each person's vector is a function of that person's rows alone and is held to length C, then replacing all
-of one person's rows, by anything, moves the mean of n people by at most 2C/n.
+Theorem. If each person's vector is a function of that person's rows alone and is clipped to length C, then replacing
+all of one person's rows, by anything, moves the mean of n people by at most 2C/n.
 
 People are summed in whole numbers, of which no order of rows, slice or engine changes a bit; vectors are rounded
 towards zero to whole multiples of C/2^40 before. What is left is the rounding of the length and of the mean, some 1e-15
@@ -47,7 +47,7 @@ class Tally:
 
 
 class Statistic(ABC):
-    """A function of one person's rows, held to its bound, and its sum over people. It is public, and a value."""
+    """A function of one person's rows, clipped to its bound, and its sum over people. It is public, and a value."""
 
     @abstractmethod
     def empty(self) -> Tally:
@@ -67,18 +67,18 @@ class Statistic(ABC):
 
 
 class Vector(Statistic):
-    """One vector per person. A subclass says how it follows from a person's rows; here it is held to its length."""
+    """One vector per person. A subclass says how it follows from a person's rows; here it is clipped to its length."""
 
     size: int
     bound: float
-    """C, the length that every person's vector is held to."""
+    """C, the length that every person's vector is clipped to."""
     norm: ClassVar[type[MeanOfPeople] | type[MeanReturns]] = MeanOfPeople
     """What the length of a mean of such vectors is measured in: by it goes how far apart two people's can be."""
     rows_at_once: int = 2**18
 
     @abstractmethod
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        """Each person's vector: of that person's rows alone, to the last bit, in whatever company and order."""
+        """Each person's vector: of that person's rows alone, to the last bit, whatever the batch and order."""
 
     def empty(self) -> Tally:
         return Tally(0, [np.zeros(self.size, object)])
@@ -93,7 +93,7 @@ class Vector(Statistic):
         return np.array([total / (_STEPS * count) for total in tally.sums[0]]) * self.bound
 
     def _hold(self, vectors: np.ndarray, people: int) -> Float[np.ndarray, "people size"]:
-        # One person after the other in memory, so that each length is summed alike in any company.
+        # One person after the other in memory, so that each length is summed alike in any batch.
         vectors = np.ascontiguousarray(numbers("What a statistic makes of people's rows", vectors))
         if vectors.shape != (people, self.size):
             raise InvalidInput(

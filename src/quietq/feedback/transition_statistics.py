@@ -2,7 +2,7 @@
 
 A person with many steps or many episodes counts once: all of them are one matrix, which is positive semi-definite and
 of Frobenius norm 1 (0 without steps), so the matrices of two people are never more than a right angle apart. Products
-of matrices are taken person by person, of one person's rows alone, so that nobody's company rounds them otherwise.
+of matrices are taken person by person, of one person's rows alone, so that their rounding does not depend on the batch.
 """
 
 from abc import ABC, abstractmethod
@@ -77,7 +77,7 @@ class FirstStates(Looked):
 
     def rows(self, columns: Columns) -> Float[np.ndarray, "rows numbers"]:
         begins = stacked(columns, "s", self.targets) - self.middle
-        seen = sum(begins[:, i : i + 1] * one for i, one in enumerate(self.white.T))  # row by row, in any company
+        seen = sum(begins[:, i : i + 1] * one for i, one in enumerate(self.white.T))  # row by row, in any batch
         return np.where(columns["first"][:, None] > 0, np.hstack([np.ones((len(begins), 1)), seen]), 0.0)
 
     def scales(self) -> Float[np.ndarray, " numbers"]:
@@ -153,7 +153,7 @@ class EndRewards(Vector):
 
 
 def row_by_row(function: Callable[..., np.ndarray], *columns: np.ndarray) -> np.ndarray:
-    """What a function of arrays says of each row, to the same bits in any company.
+    """What a function of arrays says of each row, to the same bits in any batch.
 
     Each row is a stack of its own, and the last one stands there twice: a single stack would be multiplied otherwise.
     """
@@ -163,5 +163,5 @@ def row_by_row(function: Callable[..., np.ndarray], *columns: np.ndarray) -> np.
 def triangle(matrices: Float[np.ndarray, "*some n n"]) -> Float[np.ndarray, "*some size"]:
     """The upper triangles as vectors whose lengths are Frobenius norms."""
     row, column = np.triu_indices(matrices.shape[-1])
-    # One vector after the other in memory, so that each one's length is summed alike in any company.
+    # One vector after the other in memory, so that each one's length is summed alike in any batch.
     return np.ascontiguousarray(matrices[..., row, column] * np.where(row == column, 1.0, ROOT))

@@ -2,7 +2,7 @@
 
 A row with a cell that cannot be used stays until then, as a gap: the rows around it are no transition. A row without a
 person, an episode or a step has no place, and is left out; the numbers of the other steps show that there is a gap,
-unless any later step is the next (`every=None`). Everything here goes by a person's own rows, so nobody's company
+unless any later step is the next (`every=None`). Everything here goes by a person's own rows, so nobody else's
 changes how they are paired.
 """
 

@@ -1,4 +1,4 @@
-"""The 944 voters of `quietq demo` and of examples/voters.ipynb: their ratings, and the bounds that they are held to.
+"""The 944 voters of `quietq demo` and of examples/voters.ipynb: their ratings, and the bounds that they are clipped to.
 
 In the American National Election Study of 1996 each respondent says where they stand, from 1 (left) to 7 (right). Let
 that be a point on [0, 1], and let their reward for a policy at s fall off with the distance: 1 - |s - ideal|. The data
@@ -49,7 +49,7 @@ def ratings() -> "pl.DataFrame":
 
 
 def read(source: Any) -> Ratings:
-    """Their mean reward, each held to the declared bounds. The bounds are public: they come from the questionnaire."""
+    """Their mean reward, each clipped to the declared bounds, which are public: they come from the questionnaire."""
     return Ratings.read(source, box=(0, 1), low=0, high=1, slope=1, people=COUNT)
 
 

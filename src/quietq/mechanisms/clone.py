@@ -1,7 +1,7 @@
 """`clone`: a private policy that imitates the people who did best, by noisy means of one vector per person.
 
 Theorem. Every query is a mean over all N declared people of one vector per person, which is a function of their own
-rows, of public numbers and of earlier noisy answers, and is held to a bound B. Replacing all sessions of one person
+rows, of public numbers and of earlier noisy answers, and is clipped to a bound B. Replacing all sessions of one person
 moves it by at most 2B/N, or by sqrt(2) B/N where no two vectors are more than a right angle apart. With Gaussian noise
 of that over mu_k, query k is mu_k-GDP, and all together are sqrt(sum mu_k^2)-GDP, however later queries depend on
 earlier answers: people below the noisy threshold add a vector of zeros, and are still counted in N
@@ -154,7 +154,7 @@ class Cloning(Mechanism):
     def _ask_for_threshold(self, own: OwnReturns) -> Generator[Query, np.ndarray, float]:
         """The largest return found that at least the share `best` of the people reach.
 
-        A higher one is taken only if noise is unlikely to have made up that enough people reach it: with few people or
+        A higher one is taken only if noise is unlikely to explain that enough people reach it: with few people or
         a small budget the threshold stays low, and everybody is imitated.
         """
         rounds, margin = self.settings.threshold_rounds, self.settings.margin

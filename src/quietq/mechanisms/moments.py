@@ -255,7 +255,7 @@ class Moments(Mechanism):
             # Rates of ends, by the model so far and as they were, each person's clipped to the bound.
             statistic = EndRates(partial(log_odds, ends, rate), self.spaces.states, bound)
             query = mean_of_people(statistic, self.people, mu)
-            # An intercept that is off by c makes e^c times too many rare ends, so log(found/expected) corrects it.
+            # An intercept with an error of c makes e^c times too many rare ends, so log(found/expected) corrects it.
             noise = bound * query.law.sigma
             expected, found = np.maximum(bound * (yield query), noise)
             rate += math.log(found / expected)

@@ -1,6 +1,6 @@
 """What policies would have been worth to the people whose sessions others made.
 
-Theorem. Each person's return under each of m policies is held to a range of half-width C, once over all of their
+Theorem. Each person's return under each of m policies is clipped to a range of half-width C, once over all of their
 episodes (`feedback.returns`). Replacing one of N people moves the m means, and beside them `SQUARES` times the
 means of squares, by at most 2 sqrt(m) C/N together: Gaussian noise of that over mu is mu-GDP, and squares cost nothing.
 Proofs are in docs/theory.md#policy-values, and so is that of the intervals: they hold the noise and, for people who are
@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from quietq.feedback.cells import Cells
 from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns, asked
-from quietq.feedback.row_statistics import COMPANY
+from quietq.feedback.row_statistics import BATCH_ROUNDING
 from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.release import (
     SLACK,
@@ -138,8 +138,8 @@ class PolicyValues(Mechanism):
             mu *= math.sqrt(1 - LEARNING_SHARE)
         # The mean returns and squares, by the theorem above: squares cost nothing.
         policies = len(self.names)
-        company = COMPANY * math.sqrt(statistic.size) * statistic.bound
-        sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + company
+        rounding = BATCH_ROUNDING * math.sqrt(statistic.size) * statistic.bound
+        sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + rounding
         law = Gaussian(sensitivity / mu, MeanReturns(policies))
         return (yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law)), law.sigma
 

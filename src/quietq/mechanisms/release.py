@@ -6,9 +6,10 @@ allows. It never sees a number that was not noised. `release` answers through a 
 and certifies: what a mechanism costs is what was charged before the first draw, whatever it asks
 (`privacy.transcript`; docs/theory.md#adaptive-composition).
 
-Theorem (mean of people). If each person's vector is a function of their rows and of earlier answers, held to length B,
-then replacing one of N people moves the mean by at most 2B/N, and by sqrt(2) B/N where no two vectors can be more than
-a right angle apart. `mean_of_people` is the query with Gaussian noise for that. Proof: docs/theory.md#mean-of-people.
+Theorem (mean of people). If each person's vector is a function of their rows and of earlier answers, clipped to length
+B, then replacing one of N people moves the mean by at most 2B/N, and by sqrt(2) B/N where no two vectors can be more
+than a right angle apart. `mean_of_people` is the query with Gaussian noise for that. Proof:
+docs/theory.md#mean-of-people.
 """
 
 import math
@@ -22,7 +23,7 @@ import numpy as np
 
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
-from quietq.feedback.row_statistics import COMPANY
+from quietq.feedback.row_statistics import BATCH_ROUNDING
 from quietq.feedback.statistic import Vector
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
@@ -119,7 +120,7 @@ def mean_of_people(statistic: Vector, people: int, mu: float) -> Query:
 def _noise_of_mean(kind: type[MeanOfPeople], bound: float, size: int, people: int, mu: float) -> tuple[float, Gaussian]:
     """The sensitivity of a mean of vectors, by the theorem above, and its noise: the same in all rounds of a fit."""
     norm = kind(bound)
-    sensitivity = norm.diameter * bound / people * SLACK + COMPANY * math.sqrt(size) * bound
+    sensitivity = norm.diameter * bound / people * SLACK + BATCH_ROUNDING * math.sqrt(size) * bound
     return sensitivity, Gaussian(sensitivity / mu, norm)
 
 

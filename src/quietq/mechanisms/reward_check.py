@@ -12,7 +12,7 @@ What each person is asked. Their rows are put in order by what they say, and dea
   reward leaves unexplained is noise. It is large if people's own rewards differ from it in a way that lasts: because
   there are groups who want opposite things, whose mean satisfies nobody, or because the reward itself is far off.
 
-Everything is computed person by person, so that nobody's company changes a bit.
+Everything is computed person by person, so that no bit depends on the batch.
 """
 
 from collections.abc import Generator

@@ -118,7 +118,7 @@ class Rounds(Mechanism):
             budget: The (epsilon, delta) that the release may cost.
             mu: What the model may spend, if that is only a part of the budget.
             tolerance: An error, in units of the range, that unbiased answers are worth: with it bounds are as wide as
-                noise of that size allows, up to where nobody's gradient is clipped.
+                noise of that size allows, up to where no gradient is clipped.
 
         """
         assert rows.loss is not None
@@ -220,7 +220,7 @@ class Rounds(Mechanism):
         return max(bound * float(np.clip(SETTINGS.target_unclipped_fraction / left, 0.5, 2.0)), widest)
 
     def _affordable_bound(self, basis: Basis) -> float:
-        """A bound whose noise is within the tolerance, but none wider than where nobody's gradient is clipped."""
+        """A bound whose noise is within the tolerance, but none wider than where no gradient is clipped."""
         if not self._tolerance:
             return 0.0
         worth = self.people * self._mu_of_round * math.sqrt(self.rounds)

@@ -131,7 +131,7 @@ class Normals:
     fraction: Uniforms
 
     def about(self) -> Float[np.ndarray, " size"]:
-        """In float64, off by at most 2^-53 (|z| + 2), and by one of the first digit."""
+        """In float64, with an error of at most 2^-53 (|z| + 2), and of one of the first digit."""
         return self.sign * (self.whole + self.fraction.digits[0] * 2.0**-self.fraction.chance.bits)
 
     def between(self, index: int, places: int) -> tuple[Fraction, Fraction]:

@@ -7,10 +7,11 @@ normal; what is released is computed from that. The squares of c_i (v(x_i) - sum
 norm at all points so far, which is at most |v|^2, so all answers together are mu-GDP with mu = |f - f'|/sigma: the
 squared costs of answers, adaptive as they are, never add up to more.
 
-Weights are rounded. If those of a row are off by eta together, and its c_i is rounded down, the length grows by at most
-eta sup|v| sqrt(sum_i c_i^2), because 1/c_i^2 is the variance given some of the other points, at least that given all of
-them, so the sum is at most the trace of the kernel's inverse matrix, which is at most `allowance.worst_norm` squared.
-Weights have so many digits here that this is below a part of 1e-30. Proof: docs/theory.md#exact-path.
+Weights are rounded. If those of a row have an error of eta together, and its c_i is rounded down, the length grows by
+at most eta sup|v| sqrt(sum_i c_i^2), because 1/c_i^2 is the variance given some of the other points, at least that
+given all of them, so the sum is at most the trace of the kernel's inverse matrix, which is at most
+`allowance.worst_norm` squared. Weights have so many digits here that this is below a part of 1e-30. Proof:
+docs/theory.md#exact-path.
 """
 
 import math

@@ -149,7 +149,7 @@ def check_allowance(allowance: float, sensitivity: float, error: float) -> None:
 
 
 def widen_ball(ball: LipschitzBall, pieces: int, error: float, slack: float) -> LipschitzBall:
-    """What values at knots, and increments between them, can differ by if each value is off by at most `error`.
+    """What values at knots, and increments between them, can differ by if each value has an error of at most `error`.
 
     Nothing is amplified: both neighbours' values err by no more than that. An increment errs twice as much, and once
     more by its own rounding.

@@ -87,7 +87,7 @@ class Linear(PrivateBandit):
     >>> print(policy.certificate.queries[0].norm)
     the Frobenius norm of encoded sums of zz' with |z| at most 1.11803, by a Toeplitz matrix of ... buffers
 
-    Noise alone puts the value of a row off by so much, once all arrivals were learned from:
+    The standard error that noise alone gives the value of a row, once all arrivals were learned from:
 
     >>> policies = [Linear(2, Budget(1.0, 1e-6), dimension=5, arrivals=n, simulate=0) for n in (2000, 200_000)]
     >>> [round(policy.expected_error(), 4) for policy in policies]
@@ -115,7 +115,7 @@ class Linear(PrivateBandit):
     """How long the weights of a linear model of answers, from -1/2 to 1/2, may be."""
     width: float = 0.1
     """By how many of the theorem's widths a value is raised; less explores less, and changes no promise. The default
-    was chosen by regret on made-up problems; 1 is what the theorem needs, and loses several times as much."""
+    was chosen by regret on synthetic problems; 1 is what the theorem needs, and loses several times as much."""
 
     def rows(self, context: object) -> Float[np.ndarray, "arms dimension"]:
         """A row of features for each arm, from a row of numbers for each arm, or from one row that is all arms'.

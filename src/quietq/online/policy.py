@@ -1,4 +1,4 @@
-"""What all private bandits share: choose, show, learn from the answer, and one promise for all who come by.
+"""What all private bandits share: choose, show, learn from the answer, and one promise for all who arrive.
 
 `arm = policy.choose(context)`, and later, in whatever order answers come in, `policy.learn(context, arm, reward)`. The
 context is None for a policy that looks at none. What people gave goes one way, through `_noised`, to what decides.
@@ -63,7 +63,7 @@ def are_counts(numbers: int | np.ndarray, most: int | np.ndarray = MOST) -> bool
 
 @dataclass(eq=False)
 class PrivateBandit(Checked, ABC):
-    """A policy with a promise. The account is charged when it is made, before anybody comes by."""
+    """A policy with a promise. The account is charged when it is made, before anybody arrives."""
 
     fields: ClassVar[Mapping[str, Check]] = {
         "arms": partial(count, least=2, most=10**6),
@@ -95,7 +95,7 @@ class PrivateBandit(Checked, ABC):
     simulate: int | None = None
     """A seed, for simulation: then nothing is promised."""
     arrivals: int | None = None
-    """How often somebody will come by, in all; declared beforehand."""
+    """The number of arrivals in all; declared beforehand."""
     visits: int = 1
     """How many answers of one person count: by name the first ones, and more are left out; without names it is trusted
     that nobody gives more."""

@@ -59,7 +59,7 @@ class Issued:
     """The digest; None for what nobody issued."""
 
     def fingerprint(self) -> str | None:
-        """Returns a digest of the numbers that may leave and of their certificate; None if nothing of it may."""
+        """Returns a digest of the numbers that can be published and of their certificate; None if there are none."""
         return None
 
     def issued(self: Thing, receipt: Receipt | None = None) -> Thing:

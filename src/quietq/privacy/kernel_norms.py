@@ -72,7 +72,7 @@ class KernelNorm(Norm, frozen=True):
 
     @property
     def stretch(self) -> float:
-        """Returns how much longer a function can become by being given to the noise as finitely many weights."""
+        """Returns how much longer a function can become by being represented by finitely many weights."""
         return 1.0
 
     def of_lipschitz(self, radius: float, lipschitz: float) -> float:
@@ -164,7 +164,7 @@ class FeatureNorm(KernelNorm, frozen=True, tag="features"):
 
 
 class BandLimitedNorm(KernelNorm, frozen=True, tag="band-limited"):
-    """The norm of the band-limited kernel of the paper, cut to finitely many terms."""
+    """The norm of the band-limited kernel of the paper, truncated to finitely many terms."""
 
     half_width: Positive
     tolerance: Positive

@@ -37,7 +37,7 @@ from quietq.privacy.gaussian import log_delta
 
 _AT_ONCE = 256
 _SURE = 1e-7
-"""Of delta, relative: far more than what numerical integration is off by."""
+"""Of delta, relative: far more than the error of numerical integration."""
 _MOST_BETA = 1.0
 
 

@@ -93,7 +93,7 @@ class Law(ABC):
 
     @abstractmethod
     def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        """Returns what draw and rounding assume, for values below `largest` that are off by at most `error`."""
+        """Returns what draw and rounding assume, for values below `largest` with an error of at most `error`."""
 
 
 class Query(NamedTuple):

@@ -1,4 +1,4 @@
-"""What may leave: `publish` writes what was released and its certificate to one file, `load` reads it back."""
+"""What can be published: `publish` writes what was released and its certificate to one file, `load` reads it back."""
 
 from quietq.publishing.check import check as check
 from quietq.publishing.minari_export import to_minari as to_minari

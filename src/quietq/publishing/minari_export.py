@@ -122,7 +122,7 @@ def to_minari(
 
 
 def _act(policy: Any, state: np.ndarray, env: PrivateWorldEnv, deterministic: bool) -> Any:
-    """One action, as the environment takes it: a number of the list, or numbers held to their range."""
+    """One action, as the environment takes it: a number of the list, or numbers clipped to their range."""
     if isinstance(policy, Predicts):
         found = policy.predict(state, deterministic=deterministic)[0]
     else:

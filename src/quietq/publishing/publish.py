@@ -1,4 +1,4 @@
-"""One file that may leave: what was released and its certificate, by allow-list.
+"""The one file of a release: what was released and its certificate, by allow-list.
 
 A policy has the certificate of the one release that it was made of, and of the checks that spoke for it.
 
@@ -62,9 +62,9 @@ def publish(
     they cost is then part of the promise. `box` are the observations that a model
     may be asked about, where its environment gives them no bounds.
 
-    Only what a certificate covers may leave. `not_private` writes anything else, a simulation for instance, and marks
-    it as NOT PRIVATE, in the file and once it is loaded. `sign` is the file of a private key (`quietq keygen`). A file
-    of that name is replaced if it is a release. If an account was charged for the thing, it notes the hash.
+    Only what a certificate covers can be published. `not_private` writes anything else, a simulation for instance, and
+    marks it as NOT PRIVATE, in the file and once it is loaded. `sign` is the file of a private key (`quietq keygen`). A
+    file of that name is replaced if it is a release. If an account was charged for the thing, it notes the hash.
 
     >>> import tempfile
     >>> from quietq import Budget, GaussianProcessMechanism, load, people
@@ -139,7 +139,7 @@ def policy_of_plan(plan: LinearPolicy, trained_on: object) -> PrivatePolicy:
 
 
 def function_of(thing: Any, not_private: bool) -> Publishable:
-    """What of a thing may leave; refused if nothing covers it, unless it is to be marked."""
+    """What of a thing can be published; refused if nothing covers it, unless it is to be marked."""
     if not hasattr(thing, "as_function"):
         raise InvalidInput(
             "Only an agent, a private reward, function or world, a plan of plan_linear or a model of Stable-Baselines3 "

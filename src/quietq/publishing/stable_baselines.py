@@ -1,4 +1,4 @@
-"""A model of Stable-Baselines3 as a policy that may leave: its numbers, and the certificate of its reward or world.
+"""A model of Stable-Baselines3 as a policy that can be published: its numbers, and a certificate.
 
 Policies, layers and spaces are those of closed lists, and of exactly these classes, because whatever else a model
 computes would be lost; and what was read must act as the model does before anything is written.

@@ -1,4 +1,4 @@
-"""A function that may leave: numbers that the noise has already gone into, and their certificate.
+"""A function that can be published: numbers that noise was added to, and their certificate.
 
 Nothing else is in here: no key, no cache, no raw value. It answers any number of queries, everywhere the same, and may
 be copied, pickled and shared.

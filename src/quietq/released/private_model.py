@@ -1,4 +1,4 @@
-"""A reward in any dimension that may leave: weights of public features, and how the box was stretched for them."""
+"""A reward in any dimension that can be published: weights of public features, and how the box was stretched."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -39,7 +39,7 @@ def _grid(number: int) -> Float[np.ndarray, " number"]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateModel(PrivateFunction, tag="model"):
-    """A fitted model: low + (high - low) (1/2 + offset + weights . features), held to [low, high].
+    """A fitted model: low + (high - low) (1/2 + offset + weights . features), clipped to [low, high].
 
     Without a range, it is offset + weights . features. With one column of weights per action it has a value for each.
     Of a catalogue, states are the items' names, or their places in the public list, from 0 on.

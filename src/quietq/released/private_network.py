@@ -362,7 +362,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
     action_range: Float[np.ndarray, "2 actions"] | None = None
     """The lowest and the highest action, where actions are numbers."""
     normal: Float[np.ndarray, "2 d"] | None = None
-    """Mean and deviation that observations are normalised by, before they are held to `clip` in size."""
+    """Mean and deviation that observations are normalised by, before they are clipped to `clip` in size."""
     clip: Annotated[float, Meta(gt=0, le=LARGEST)] | None = None
     threshold: float | None = None
     """The return that the people reached who are imitated, if some were chosen by it; released with noise."""

@@ -1,4 +1,4 @@
-"""A world that may leave: how states move, where episodes begin, what a step is worth, and where it ends.
+"""A private world that can be published: dynamics, start states, rewards and terminations.
 
 All of it is arrays that the noise has already gone into, and names of public functions, so that any planner or learner
 may act in it for as long as it likes. It is written against an array module, `xp`, and works in the unit box; `env`
@@ -50,7 +50,8 @@ class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
     """How far off a private world may be; None for rewards, ends and starts that are known, or not there.
 
     Noise is not all of it: where noise is large, fits are shrunk towards a constant, and terms that would not be worth
-    their noise are left out. All numbers here are post-processing of noisy answers, or public, so they may leave.
+    their noise are left out. All numbers here are post-processing of noisy answers, or public, so they can be
+    published.
     """
 
     reward_noise: Size | None = None
@@ -138,7 +139,7 @@ class Spreads(NamedTuple):
 
 
 def spreads(world: "Fit | PrivateWorld", box: Box, moved: tuple[int, ...]) -> Spreads:
-    """Weights are off by about left @ E @ right with standard normals E, and the mean of features squared is gram."""
+    """The error of weights is about left @ E @ right with standard normals E; gram is the mean of features squared."""
     half = np.array(box.width)[list(moved)] / 2
     mean = world.gram[0]
     explained = np.einsum("fi,fg,gi->i", world.weights, world.gram - np.outer(mean, mean), world.weights)

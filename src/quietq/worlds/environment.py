@@ -140,7 +140,7 @@ def find_place(
 ) -> World | gymnasium.Env:
     """One of quietq's worlds, by its name or Gymnasium id, or any environment that Gymnasium makes.
 
-    An environment is given the `arguments`, and its observations are held to the `box`, a pair for each coordinate.
+    An environment is given the `arguments`, and its observations are clipped to the `box`, a pair for each coordinate.
     """
     by_id = {prefix + gymnasium_id(own): own for own in WORLDS for prefix in ("", "quietq.worlds:")}
     if name in WORLDS or name in by_id:

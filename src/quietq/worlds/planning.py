@@ -299,7 +299,7 @@ MOST_DEVIATIONS = 10.0
 
 @dataclass(frozen=True, eq=False)
 class LinearPolicy:
-    """Actions by linear functions of the state: the best of a list, or a number held to its range each."""
+    """Actions by linear functions of the state: the best of a list, or a number clipped to its range each."""
 
     spaces: Spaces
     weights: Float[np.ndarray, "*copies inputs outputs"]

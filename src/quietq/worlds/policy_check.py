@@ -14,8 +14,8 @@ that signs are taken against are answers of the same release. Proof: docs/theory
   return above the median, times that of their distance below the median. The mean is the quadrant correlation
   (Blomqvist 1950), here called *agreement*. It needs no world, and says little of policies unlike anything people did.
 
-Products of matrices are taken person by person, so that nobody's company rounds them otherwise, and functions of the
-caller's are asked person by person.
+Products of matrices are taken person by person, so that their rounding does not depend on the batch, and functions of
+the caller's are asked person by person.
 """
 
 import math
@@ -282,7 +282,7 @@ def _alone(function: Known) -> Known:
 
     def asked(*given: np.ndarray) -> np.ndarray:
         each = [function(*(one[i].copy() for one in given)) for i in range(len(given[0]))]
-        return np.stack([np.asarray(one, np.float64) for one in each])  # nobody's type becomes another's
+        return np.stack([np.asarray(one, np.float64) for one in each])  # no array's type becomes another's
 
     where = "arrays of states, with any shape in front"
     return partial(ask_code, "A function that was declared as known", asked, where=where)

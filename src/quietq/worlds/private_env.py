@@ -51,7 +51,7 @@ class Simulator:
 
     world: PrivateWorld
     halt: float | None = HALT
-    """Steps are halted so many deviations of people's states away from their mean; None for never."""
+    """Steps are halted where a state is more than so many standard deviations from the data's mean; None for never."""
     noise: bool = True
     """Whether states scatter as people's did around what features explain."""
     penalty: float | None = None

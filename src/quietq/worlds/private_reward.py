@@ -62,7 +62,7 @@ class PrivateReward:
     certificate: Certificate
 
     def __new__(cls, env: object = None, *_: object, **__: object) -> Any:
-        """Chooses the kind; copies and pickles of either come by here too, without arguments."""
+        """Chooses the kind; copies and pickles of either get here too, without arguments."""
         if cls is not PrivateReward:
             return object.__new__(cls)
         if isinstance(env, VectorEnv):

@@ -1,8 +1,8 @@
-"""`rehearse`: what to expect of a release of sessions, from people who are made up in a simulator, before any is spent.
+"""`rehearse`: what to expect of a release of sessions, from people who are simulated, before any is spent.
 
 A draw makes people up, releases by simulation (`simulate=`), plans in the private world or clones, and scores the
 policy in the simulator that the people came from. Nothing private is looked at, so it may be repeated, compared and
-chosen by. It is as good as the simulator: people who behave otherwise than the made-up ones need a rehearsal of theirs.
+chosen by. It is as good as the simulator: people who behave otherwise need a rehearsal of their own.
 """
 
 import time
@@ -29,7 +29,7 @@ from quietq.released.world_model import WorldModel
 from quietq.worlds.planning import LinearPolicy, plan_linear
 
 Behaviour = Callable[[np.ndarray, np.random.Generator], Any]
-"""What a made-up person does: an action of the environment, for an observation and their own chance."""
+"""What a simulated person does: an action of the environment, for an observation and their own chance."""
 WAYS: Mapping[str, WorldModel | None] = {"degree 1": WorldModel(), "degree 2": WorldModel(degree=2), "clone": None}
 """What is tried by default: a linear plan in a world of either degree, and a clone (None)."""
 WIDEST = 1e10
@@ -191,7 +191,7 @@ def rehearse(
     tell: Callable[[float], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rehearsal:
-    """Tells what to expect of a release of sessions, by releases of people who are made up; nothing is spent.
+    """Tells what to expect of a release of sessions, by releases of simulated people; nothing is spent.
 
     Args:
         make_people: Where people come from: a Gymnasium id, a private world, or a function of a number of people and a

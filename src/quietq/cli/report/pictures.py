@@ -177,7 +177,7 @@ def plot_rehearsal(found: "Rehearsal", path: str | os.PathLike[str]) -> None:
     panel.set_xscale("log")
     plain(panel, "people", "expected score, and its spread")
     _draw_key(panel)
-    save(figure, checked(path), "What to expect of a private release", "People were made up; nothing was spent.")
+    save(figure, checked(path), "What to expect of a private release", "People were simulated; nothing was spent.")
 
 
 def plot_world(world: PrivateWorld, path: str | os.PathLike[str]) -> None:

@@ -1,6 +1,6 @@
 """The agent: one method in one world, with Stable-Baselines3's verbs.
 
-What it gives away by `predict`, `q_values` and `save` comes from what was released, and is covered by its certificate.
+What `predict`, `q_values` and `save` reveal comes from what was released, and is covered by its certificate.
 What looks at the true reward is under `not_private` and in `evaluate`: for the operator only. Of what the file of an
 agent says of its training nothing is believed before it was checked.
 """
@@ -285,7 +285,7 @@ class Agent(Issued):
         return ReleasedValues.of_agent(_Answers(self.method.core(), one), self.spaces.box, self.certificate)
 
     def as_function(self) -> PrivateNetwork:
-        """What of it may leave: released values, and public settings. Seeds, returns and steps taken stay behind."""
+        """What of it can be published: released values and public settings, without seeds, returns and steps taken."""
         network = self.method.to_private(self.released, self.spaces, self.certificate)
         training = self._loaded_from or {
             "world": self.world.name if isinstance(self.world, World) else None,

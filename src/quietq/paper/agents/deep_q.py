@@ -70,7 +70,7 @@ class DeepQ(Method):
     explore_first: float = option(1.0, "Share of random actions at the beginning.", share)
     explore_last: float = option(0.05, "Share of random actions in the long run.", share)
     explore_decay: float = option(500.0, "Steps in which the first share falls to the last by a factor e.", positive)
-    bootstrap_truncated: bool = option(True, "Count on a future where an episode was cut off by its length.")
+    bootstrap_truncated: bool = option(True, "Bootstrap where an episode was truncated by its length.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -58,7 +58,7 @@ class NoiseDraw(NamedTuple):
     largest: Float[np.ndarray, ""]  # rewards are clipped to it
 
     def clip(self, seen: Transition) -> Transition:
-        """Rewards held to `largest`: a projection, so no two neighbours get farther apart."""
+        """Rewards clipped to `largest`: a projection, so no two neighbours get farther apart."""
         return seen._replace(reward=jnp.clip(seen.reward, -self.largest, self.largest))
 
 

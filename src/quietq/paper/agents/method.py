@@ -98,7 +98,7 @@ class Method(ABC):
         return released(observation)
 
     def to_private(self, released: Released, spaces: EnvironmentSpaces, certificate: Certificate) -> PrivateNetwork:
-        """What all runs released, as it may leave: networks, by default."""
+        """What all runs released, as it can be published: networks, by default."""
         if not isinstance(released, Network):
             raise InvalidInput(f"What {self.name!r} releases cannot be published: {type(released).__name__}.")
         return released.to_private(self.output, spaces.box, certificate)

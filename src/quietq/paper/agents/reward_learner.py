@@ -57,7 +57,7 @@ class ReleasedValues(JaxReward):
 
     @classmethod
     def of_agent(cls, function: Callable[..., ArrayLike], box: Box, certificate: Certificate) -> "ReleasedValues":
-        """Values that are known to be the ones that were released, so that nobody's word is needed."""
+        """Values that are known to be the ones that were released, so that nobody has to vouch for them."""
         made = cls(function, box, certificate)
         object.__setattr__(made, "promise", certificate.to_json())
         return made

@@ -13,7 +13,7 @@ the step that values are rounded to comes from the smallest S that any m traject
 This is the one release that does not go through `release`: its noise follows the data, so there is no public law that
 could own a distance between two sets of numbers. As there, functions of the caller's see nothing before the charge.
 
-Least squares. n_s trajectories came by cell s; each return lies in [-V, V]; row s of Phi are the cell's features, w_s >
+Least squares. n_s trajectories visited cell s; each return lies in [-V, V]; row s of Phi are the cell's features, w_s >
 0 its public weight. Two data sets at distance k have counts that differ by at most k, so a bound of the local
 sensitivity that never falls when counts (and Sum w_s n_s) move against us is one at distance k if it is evaluated at n
 - k (and n + k).
@@ -93,7 +93,7 @@ class Visits:
     """First-visit Monte Carlo: private, and never part of a release."""
 
     counts: Int[np.ndarray, " cells"]
-    """In each cell, how many trajectories came by."""
+    """In each cell, the number of trajectories that visited it."""
     sums: Float[np.ndarray, " cells"]
     """In each cell, the sum of their returns from the first visit on."""
 
@@ -112,7 +112,7 @@ class Visits:
 def first_visits(
     states: np.ndarray, rewards: np.ndarray, cells: Cells, gamma: float, largest: float
 ) -> Iterator[tuple[int, float]]:
-    """Each cell that one trajectory comes by, with the return from its first visit on, clipped to the largest."""
+    """Each cell that one trajectory visits, with the return from its first visit on, clipped to the largest."""
     later = np.clip(_returns(rewards, gamma), -largest, largest).tolist()
     visited, first = np.unique(cells.index(states), return_index=True)
     return ((cell, later[step]) for cell, step in zip(visited.tolist(), first.tolist(), strict=True) if cell >= 0)
@@ -177,13 +177,13 @@ class LeastSquares(ABC):
         """The most that one replacement moves the weights, for any data within each distance of these counts."""
 
     def least(self, people: int) -> float:
-        """A public number that `reach` is never below, whatever the counts: where everybody came by everywhere."""
+        """A public number that `reach` is never below, whatever the counts: where everybody visited every cell."""
         everyone = np.full(len(self._weights), people)
         return float(self.reach(everyone, np.zeros(1, dtype=np.int64), people)[0])
 
 
 class Weighted(LeastSquares):
-    """LSW: the mean return of each cell counts by its public weight, however many came by."""
+    """LSW: the mean return of each cell counts by its public weight, however many visited it."""
 
     def __init__(
         self, features: Float[np.ndarray, "cells weights"], weights: Float[np.ndarray, " cells"], largest: float
@@ -323,7 +323,7 @@ class SmoothNoise(Law):
 
 @dataclass(frozen=True, eq=False)
 class ReleasedValue(Issued):
-    """A value function that may leave: noised weights, public cells and features, and the certificate."""
+    """A value function that can be published: noised weights, public cells and features, and the certificate."""
 
     weights: Float[np.ndarray, " weights"]
     cells: Cells
@@ -357,7 +357,7 @@ class Evaluation:
     budget: Budget
     """What each release spends; delta must be above 0."""
     relation: Trajectories
-    """How many trajectories there are, and the bounds that they are clipped and cut to."""
+    """How many trajectories there are, and the bounds that they are clipped and truncated to."""
     gamma: float
     """The discount: below 1, or 1 if there is a horizon."""
     cells: Cells
