@@ -10,3 +10,4 @@ from quietq.mechanisms.plan import (
     plan as plan,
 )
 from quietq.mechanisms.policy_values import evaluate_policies as evaluate_policies
+from quietq.mechanisms.reward_check import CheckedReward as CheckedReward
