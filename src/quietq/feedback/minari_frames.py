@@ -4,6 +4,7 @@ Whose an episode is, is said by its metadata, or row by row by its infos. Minari
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from quietq.feedback.names import rounded_names
 from quietq.feedback.pandas_frame import texts_of
 from quietq.privacy.errors import InvalidInput
 
-_ROWS_AT_ONCE = 100_000
+_EPISODES_AT_ONCE = 1000
 
 
 def is_minari(source: object) -> bool:
@@ -31,16 +32,10 @@ def columns(dataset: Any, numbers: bool) -> dict[str, Any]:
 def minari_frames(dataset: Any, person: str) -> Iterator[pl.DataFrame]:
     """All episodes, some at a time."""
     _size(dataset.action_space, "actions")
-    held, rows = [], 0
     metadata = dataset.storage.get_episode_metadata(dataset.episode_indices)
-    for episode, more in zip(dataset.iterate_episodes(), metadata, strict=True):
-        held.append(_rows(episode, more, person))
-        rows += held[-1].height
-        if rows >= _ROWS_AT_ONCE:
-            yield pl.concat(held)
-            held, rows = [], 0
-    if held:
-        yield pl.concat(held)
+    episodes = zip(dataset.iterate_episodes(), metadata, strict=True)
+    while some := list(islice(episodes, _EPISODES_AT_ONCE)):
+        yield pl.concat([_rows(episode, more, person) for episode, more in some])
 
 
 def _rows(episode: Any, metadata: Any, person: str) -> pl.DataFrame:

@@ -65,7 +65,7 @@ class Returns(Vector):
         """People without a usable episode are in the middle of the range."""
         low, high = self.returns
         people = len(starts)
-        rows = WeightedEpisodes.of(starts, columns)
+        first, person, length = whole_episodes(starts, columns)
         states = states_of(columns, self.box)
         values = None if self.model is None else asked(self.model, states, self.actions, starts)
         if self.behaviour is None:
@@ -74,15 +74,16 @@ class Returns(Vector):
             chosen = _taken(probabilities(self.behaviour, states, self.actions, starts), columns)
         weights = np.where(chosen > 0, 1 / np.where(chosen > 0, chosen, 1.0), 0.0)  # 0 where it is impossible
         rewards = self.rewards[0] + (self.rewards[1] - self.rewards[0]) * columns["reward"]
-        number = np.bincount(rows.person, minlength=people)
+        number = np.bincount(person, minlength=people)
 
         def mean(policy: Policy) -> Float[np.ndarray, " people"]:
             probable = probabilities(policy, states, self.actions, starts)
-            expected = 0.0 if values is None else (probable * values).sum(axis=1)
-            told = 0.0 if values is None else _taken(values, columns)
-            total = rows.returns(_taken(probable, columns) * weights, rewards, expected, told, self.discount)
-            total = total / rows.length if self.per_step else total
-            return np.bincount(rows.person, total, minlength=people) / np.maximum(number, 1)
+            ratio = _taken(probable, columns) * weights
+            expected = np.zeros_like(rewards) if values is None else (probable * values).sum(axis=1)
+            gain = rewards if values is None else rewards - _taken(values, columns)
+            total = weighted_returns(first, length, ratio, gain, expected, self.discount)
+            total = total / length if self.per_step else total
+            return np.bincount(person, total, minlength=people) / np.maximum(number, 1)
 
         with np.errstate(all="ignore"):  # what is not finite will count as the middle
             means = np.stack([mean(policy) for policy in self.policies], axis=-1)
@@ -115,45 +116,41 @@ class ActionShares(Vector):
         return found.reshape(len(starts), self.size) / counts[:, None]
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedEpisodes:
-    """Which rows are steps of which episode, up to the first gap: nobody knows what was done after it."""
+def whole_episodes(
+    starts: Starts, columns: Columns
+) -> tuple[Int[np.ndarray, " episodes"], Int[np.ndarray, " episodes"], Int[np.ndarray, " episodes"]]:
+    """The row of each episode's first step, whose it is, and its steps up to the first gap.
 
-    first: Int[np.ndarray, " episodes"]
-    """The row of each one's first step."""
-    person: Int[np.ndarray, " episodes"]
-    length: Int[np.ndarray, " episodes"]
+    Nobody knows what was done after that one.
+    """
+    episode, step = columns["episode"], columns["step"]
+    begin = np.flatnonzero(np.append(True, episode[1:] != episode[:-1]))
+    of = np.repeat(begin, np.diff(begin, append=len(episode)))
+    gap = step != np.arange(len(step)) - of
+    gaps = np.cumsum(gap)
+    whole = (gaps - (gaps - gap)[of] == 0).astype(np.int64)
+    length = np.add.reduceat(whole, begin)
+    begin, length = begin[length > 0], length[length > 0]
+    return begin, np.searchsorted(starts, begin, side="right") - 1, length
 
-    @classmethod
-    def of(cls, starts: Starts, columns: Columns) -> "WeightedEpisodes":
-        episode, step = columns["episode"], columns["step"]
-        begin = np.flatnonzero(np.append(True, episode[1:] != episode[:-1]))
-        of = np.repeat(begin, np.diff(begin, append=len(episode)))
-        gap = step != np.arange(len(step)) - of
-        gaps = np.cumsum(gap)
-        whole = (gaps - (gaps - gap)[of] == 0).astype(np.int64)
-        length = np.add.reduceat(whole, begin)
-        begin, length = begin[length > 0], length[length > 0]
-        return cls(begin, np.searchsorted(starts, begin, side="right") - 1, length)
 
-    def returns(
-        self,
-        ratio: np.ndarray,
-        rewards: np.ndarray,
-        expected: np.ndarray | float,
-        told: np.ndarray | float,
-        discount: float,
-    ) -> Float[np.ndarray, " episodes"]:
-        """Weighted returns, from each one's last step back to its first; only sums within an episode."""
-        gain, expected = rewards - told, np.broadcast_to(expected, rewards.shape)
-        later = np.zeros(len(self.first))
-        order = np.argsort(-self.length, kind="stable")
-        longest = self.length[order]
-        for place in range(int(longest[0]) - 1 if len(longest) else -1, -1, -1):
-            there = order[: np.searchsorted(-longest, -place, side="left")]
-            rows = self.first[there] + place
-            later[there] = expected[rows] + ratio[rows] * (gain[rows] + discount * later[there])
-        return later
+def weighted_returns(
+    first: Int[np.ndarray, " episodes"],
+    length: Int[np.ndarray, " episodes"],
+    ratio: np.ndarray,
+    gain: np.ndarray,
+    expected: np.ndarray,
+    discount: float,
+) -> Float[np.ndarray, " episodes"]:
+    """The recursion above, from each episode's last step back to its first; only sums within an episode."""
+    later = np.zeros(len(first))
+    order = np.argsort(-length, kind="stable")
+    longest = length[order]
+    for place in range(int(longest[0]) - 1 if len(longest) else -1, -1, -1):
+        there = order[: np.searchsorted(-longest, -place, side="left")]
+        rows = first[there] + place
+        later[there] = expected[rows] + ratio[rows] * (gain[rows] + discount * later[there])
+    return later
 
 
 def states_of(columns: Columns, box: Box) -> Float[np.ndarray, "rows d"]:

@@ -15,7 +15,6 @@ Which mechanisms can release which feedback, and which of them "auto" takes, is 
 It is a public rule, of what was declared and the budget, never of the data.
 """
 
-import warnings
 from typing import Any
 
 from quietq.feedback.feedback import Feedback
@@ -24,11 +23,11 @@ from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.knots import Increments, OnKnots, ShapedKnots
 from quietq.mechanisms.moments import Moments
 from quietq.mechanisms.path import Path, best_kernel
-from quietq.mechanisms.release import AnyFeedback, Mechanism, release, simulate as simulate_release
+from quietq.mechanisms.release import AnyFeedback, Mechanism, release_or_simulate
 from quietq.mechanisms.rounds import Rounds
 from quietq.noise.box import Box, Domain
 from quietq.noise.own_values import shows_nothing
-from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, PrivacyWarning, Relation, weak_promise
+from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, Relation
 from quietq.privacy.checks import did_you_mean, instance
 from quietq.released.world_model import WorldModel
 
@@ -88,9 +87,6 @@ def privatise(
     """
     instance("budget", budget, Budget, "a Budget(epsilon, delta)")
     feedback = _as_feedback(source, relation, domain, accuracy)
-    if simulate is None:
-        one = "an Accountant, or a source's account, Ledger(url).account(source)"
-        instance("account", account, Account | None, one)
     instance("level", level, bool, "True if episodes can end early, or False")
     instance("world", world, WorldModel | None, "a WorldModel(degree=..., reward=..., ...)")
     if world is not None and not isinstance(feedback, Sessions):
@@ -98,11 +94,7 @@ def privatise(
     mechanism = choose(noise, feedback, budget, pieces=pieces, level=level, world=world, fewest=simulate is None)
     if mechanism.name == "path" and isinstance(mechanism.relation, LipschitzBall) and not level:
         mechanism.remarks = (*mechanism.remarks, UNEVEN)
-    if sentence := weak_promise(budget, mechanism.relation.people, pure=mechanism.pure):
-        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
-    if simulate is not None:
-        return simulate_release(mechanism, feedback, simulate)
-    return release(mechanism, feedback, account)
+    return release_or_simulate(mechanism, feedback, account, simulate)
 
 
 def _as_feedback(

@@ -63,6 +63,8 @@ class OnKnots(Mechanism):
         )
         self.wider = widen_ball(ball, self.pieces, self.error, SLACK)
         self.conditions = (Code.INCREMENTS_BETWEEN_KNOTS(self.pieces + 1),)
+        self.law = self.make_law()
+        self.sigma = self.law.sigma
         if feedback.largest is not None:  # increments may be twice that, and no refusal may hang on them
             check_size(2 * feedback.largest, self.sigma)
 
@@ -73,14 +75,6 @@ class OnKnots(Mechanism):
     @abstractmethod
     def make_law(self) -> RoundedLaw:
         """The noise that hides the ball, `wider` by the errors of values."""
-
-    @cached_property
-    def law(self) -> RoundedLaw:
-        return self.make_law()
-
-    @property
-    def sigma(self) -> float:
-        return self.law.sigma
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         return (yield Query(self.values, sensitivity(self.law.norm, self.wider), self.law))
@@ -130,5 +124,5 @@ class ShapedKnots(OnKnots):
 
     def noise_error(self) -> float:
         """Of the curve about its mean."""
-        spread = self.law.sigma**2 * self.law.covariance  # pyright: ignore[reportAttributeAccessIssue]
+        spread = self.sigma**2 * self.law.covariance  # pyright: ignore[reportAttributeAccessIssue]
         return math.sqrt(float(np.sum(spread * products_about_mean(self.pieces))) / (self.pieces + 1))

@@ -9,7 +9,6 @@ cuts off is not in them, and neither is the error of probabilities that had to b
 """
 
 import math
-import warnings
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,26 +21,12 @@ from quietq.feedback.cells import Cells
 from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns, asked
 from quietq.feedback.row_statistics import BATCH_ROUNDING
 from quietq.feedback.sessions import Sessions
-from quietq.mechanisms.release import (
-    SLACK,
-    Mechanism,
-    Query,
-    mean_of_people,
-    release,
-    simulate as simulate_release,
-)
+from quietq.mechanisms.release import SLACK, Mechanism, Query, mean_of_people, release_or_simulate
 from quietq.noise.box import Box
 from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import rounding_step
-from quietq.privacy import (
-    Account,
-    Budget,
-    Certificate,
-    InvalidInput,
-    PrivacyWarning,
-    weak_promise,
-)
+from quietq.privacy import Account, Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import instance, real, shown
 from quietq.privacy.norms import MeanReturns
@@ -334,9 +319,4 @@ def evaluate_policies(
         model=model,
         confidence=confidence,
     )
-    if sentence := weak_promise(budget, sessions.people):
-        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
-    if simulate is not None:
-        return simulate_release(mechanism, sessions, simulate)
-    instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")
-    return release(mechanism, sessions, account)
+    return release_or_simulate(mechanism, sessions, account, simulate)

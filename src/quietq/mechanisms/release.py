@@ -13,6 +13,7 @@ docs/theory.md#mean-of-people.
 """
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import replace
@@ -29,9 +30,20 @@ from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import shows_nothing
-from quietq.privacy import Assumption, Budget, Certificate, Code, Cost, InvalidInput, Query as Query, Relation
+from quietq.privacy import (
+    Assumption,
+    Budget,
+    Certificate,
+    Code,
+    Cost,
+    InvalidInput,
+    PrivacyWarning,
+    Query as Query,
+    Relation,
+    weak_promise,
+)
 from quietq.privacy.account import Account
-from quietq.privacy.checks import LARGEST, SMALLEST, is_own
+from quietq.privacy.checks import LARGEST, SMALLEST, instance, is_own
 from quietq.privacy.norms import MeanOfPeople
 from quietq.privacy.transcript import Transcript
 from quietq.released.publishable import Labelled, Labels
@@ -138,6 +150,16 @@ def release(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None
 def simulate(mechanism: Mechanism, feedback: AnyFeedback, seed: int) -> Any:
     """The same release with noise from a seed, as often as you like: private to nobody, charged to nobody."""
     return _answer_all(mechanism, feedback, _open(mechanism, feedback, None, seed))
+
+
+def release_or_simulate(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None, seed: int | None) -> Any:
+    """What a front door to a release does: warns whoever promises little, and draws from a seed if one is given."""
+    if sentence := weak_promise(mechanism.budget, mechanism.relation.people, pure=mechanism.pure):
+        warnings.warn(sentence, PrivacyWarning, stacklevel=4)
+    if seed is not None:
+        return simulate(mechanism, feedback, seed)
+    instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")
+    return release(mechanism, feedback, account)
 
 
 def _answer_all(mechanism: Mechanism, feedback: AnyFeedback, transcript: Transcript) -> Any:
