@@ -152,7 +152,7 @@ def test_noise_of_another_law_is_caught() -> None:
     with pytest.raises(Unprotected, match="not what its law draws"):
         frozen_release(pure, release=release)
     other = next(gaussian.run()).law
-    with pytest.raises(Unprotected, match="not of the law"):  # a law whose draws are another's
+    with pytest.raises(Unprotected, match="not have the stated density"):  # a law whose draws are another's
         frozen_release(altered(pure, law=lambda law: swap_draws(law, other)))
 
 
