@@ -146,7 +146,7 @@ def test_several_dimensions():
     flat = Ratings.read(data, box=[(0, 1), (0, 1)], features=Splines(additive=True), **kwargs)
     private = privatise(flat, BUDGET)
     assert isinstance(private, PrivateSum)
-    assert "which has no interactions" in str(private.certificate)
+    assert "without interactions" in str(private.certificate)
     assert private([[0.1, 0.2], [0.3, 0.4]]).shape == (2,)
     with pytest.raises(InvalidInput, match="one dimension only"):
         privatise(flat, BUDGET, noise="k-norm", simulate=0)
