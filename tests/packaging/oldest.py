@@ -30,7 +30,7 @@ def requirements(project: dict, extras: list[str]) -> list[str]:
 
 def pin(line: str) -> str:
     """A requirement, held to its lower bound: `polars>=2.0` is `polars==2.0`."""
-    found = re.fullmatch(r"([\w.-]+(?:\[\w+\])?)(?:>=|==)([\w.]+)(?:,<[\w.]+)?", line)
+    found = re.fullmatch(r"([\w.-]+(?:\[[\w,]+\])?)(?:>=|==)([\w.]+)(?:,<[\w.]+)?", line)
     if found is None:
         raise ValueError(f"{line!r} in pyproject.toml says no oldest version.")
     return f"{found[1]}=={found[2]}"
