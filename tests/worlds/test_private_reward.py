@@ -253,7 +253,7 @@ def test_what_does_not_fit_is_refused() -> None:
     both = private_function(actions=2)
     with pytest.raises(InvalidInput, match="on must be one of"):
         PrivateReward(Spy(), PRIVATE, on="reward")
-    with pytest.raises(InvalidInput, match="look at it on 'state-action'"):
+    with pytest.raises(InvalidInput, match="use on='state-action'"):
         PrivateReward(Spy(), both)
     with pytest.raises(InvalidInput, match="one output per action"):
         PrivateReward(Spy(), PRIVATE, on="state-action")
