@@ -465,7 +465,7 @@ def function_of_actions() -> Any:
 def accounted() -> Any:
     account = qq.Accountant(budget(epsilon=3.0))
     private = [qq.privatise(peak, budget(), relation=fifty(), account=account) for _ in range(2)]
-    return [[all_of(one) for one in private], account.spent_mu]
+    return [[all_of(one) for one in private], account.spending.spent_mu]
 
 
 def by_process(kernel: Any, f: Any, mechanism: str = "GaussianProcessMechanism") -> Any:

@@ -13,7 +13,7 @@ from quietq.audit.bandits import play
 from quietq.noise.entropy import SeededEntropy
 from quietq.online import Elimination, Episodes, Linear, TreeUCB
 from quietq.online.elimination import Epoch
-from quietq.privacy.norms import TreeOfAnswers
+from quietq.privacy.norms import Answers
 
 PURE, GAUSSIAN = Budget(1.5, 0.0), Budget.from_mu(2.5, 1e-4)
 
@@ -102,8 +102,8 @@ class Moved(Episodes):
 
 class HalfTheLevels(TreeUCB):
     @property
-    def norm(self) -> TreeOfAnswers:
-        return TreeOfAnswers(self.levels // 2)
+    def norm(self) -> Answers:
+        return Answers(self.levels // 2)
 
     @cached_property
     def sensitivity(self) -> float:

@@ -103,7 +103,7 @@ def test_it_is_released_once_and_certified():
         privatise(answers, BUDGET)
     account = Accountant(BUDGET)
     assert privatise(Answers.read(ANSWERS, people=5), BUDGET, account=account).receipt is not None
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)
 
 
 def test_mechanisms_for_other_feedback_do_not_apply():

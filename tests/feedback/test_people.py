@@ -12,7 +12,7 @@ from quietq import Exponential, RkhsBall
 from quietq.feedback import Ratings
 from quietq.noise.feature_maps import Splines
 from quietq.noise.increments import IncrementNoise, least_shape
-from quietq.privacy.kernel_norms import AdditiveNorm
+from quietq.privacy.kernel_norms import ExponentialNorm
 from quietq.privacy.relations import LipschitzBall
 
 nasty = st.sampled_from([0.0, 1.0, -0.0, 0.5, math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-320, -0.1, 1.1, 2.0])
@@ -121,7 +121,9 @@ def test_additive_functions_keep_the_radius(others, before, after):
     people, one = means(before)
     _, other = means(after)
     assert isinstance(people.relation, RkhsBall)
-    assert isinstance(people.relation.kernel, AdditiveNorm)
-    parts = [Exponential(part.beta) for part in people.relation.kernel.parts]
+    kernel = people.relation.kernel
+    assert isinstance(kernel, ExponentialNorm)
+    assert kernel.summed
+    parts = [Exponential(beta) for beta in kernel.betas]
     moved = math.hypot(*(k.norm_on(GRID, a - b) for k, a, b in zip(parts, one, other, strict=True)))
     assert moved <= people.relation.radius * ROUNDING

@@ -91,7 +91,7 @@ def test_a_new_account_every_time_is_no_account() -> None:
     fresh = Accountant(BUDGET)
     with pytest.raises(BudgetExhausted, match=r"charged to another account, .* give this release the same account"):
         privatise(group, BUDGET, account=fresh)
-    assert fresh.spent_mu == 0
+    assert fresh.spending.spent_mu == 0
 
 
 def test_an_account_does_not_make_an_earlier_release_undone() -> None:
@@ -100,7 +100,7 @@ def test_an_account_does_not_make_an_earlier_release_undone() -> None:
     privatise(group, BUDGET)
     with pytest.raises(BudgetExhausted, match=SECOND):
         privatise(group, BUDGET, account=account)
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
 
 
 def test_a_refused_charge_does_not_forget_a_release_made_meanwhile() -> None:

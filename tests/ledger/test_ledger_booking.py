@@ -36,10 +36,10 @@ def test_squares_add_up_over_processes_lifetimes_and_no_further(ledger: Ledger, 
 def test_what_remains_can_be_spent(ledger: Ledger):
     account = ledger.account("ratings")
     account.charge(Cost.gaussian(BUDGET.mu / math.sqrt(78), 77), FIFTY)
-    account.charge(Cost.gaussian(account.remaining_mu), FIFTY)
-    assert account.get_epsilon(1e-4) == pytest.approx(0.9)
-    assert account.get_epsilon(1e-4) <= 0.9
-    assert account.get_delta(0.9) == pytest.approx(1e-4)
+    account.charge(Cost.gaussian(account.spending.remaining_mu), FIFTY)
+    assert account.spending.get_epsilon(1e-4) == pytest.approx(0.9)
+    assert account.spending.get_epsilon(1e-4) <= 0.9
+    assert account.spending.get_delta(0.9) == pytest.approx(1e-4)
 
 
 def test_what_has_no_mu_is_booked_apart_and_adds_up_as_decimal_numbers(ledger: Ledger):
@@ -50,14 +50,14 @@ def test_what_has_no_mu_is_booked_apart_and_adds_up_as_decimal_numbers(ledger: L
     assert balance.spending.spent_apart == (0.3, 0.0)
     assert balance.spending.remaining_apart == (0.0, 1e-6)
     assert balance.spending.remaining_mu == BUDGET.mu
-    assert account.get_epsilon(1e-5) == 0.3
+    assert account.spending.get_epsilon(1e-5) == 0.3
     left = r"epsilon = 1e-09, delta = 0 is more than what is left, epsilon = 0 of 0.3 and delta = 1e-06 of 1e-06"
     with pytest.raises(BudgetExhausted, match=left):
         account.charge(Cost.apart(1e-9), FIFTY)
     account.charge(Cost.gaussian(0.2), FIFTY)
-    assert account.get_epsilon(1e-4) == pytest.approx(0.3 + 0.6016, abs=1e-4)
+    assert account.spending.get_epsilon(1e-4) == pytest.approx(0.3 + 0.6016, abs=1e-4)
     with pytest.raises(InvalidInput, match="no event for that"):
-        account.to_event()
+        account.spending.to_event()
 
 
 def test_deltas_add_up_too(ledger: Ledger):
@@ -78,7 +78,7 @@ def test_a_source_may_have_only_one_part(ledger: Ledger):
         ledger.account("pure").charge(Cost.gaussian(0.1), FIFTY)
     ledger.account("pure").charge(Cost.apart(1.0), FIFTY)
     assert ledger.balance("pure").spending.promised == (1.0, 0.0)
-    assert ledger.account("pure").spent_mu == 0 == ledger.account("pure").remaining_mu
+    assert ledger.account("pure").spending.spent_mu == 0 == ledger.account("pure").spending.remaining_mu
 
 
 @pytest.mark.parametrize(

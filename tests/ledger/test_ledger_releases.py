@@ -166,7 +166,7 @@ def test_a_fork_charges_the_same_book(ledger: Ledger):
     assert os.waitpid(child, 0)[1] == 0
     with pytest.raises(BudgetExhausted):
         account.charge(Cost.gaussian(0.25), FIFTY)
-    assert account.spent_mu == pytest.approx(0.2)
+    assert account.spending.spent_mu == pytest.approx(0.2)
 
 
 def test_a_copy_of_a_ledger_is_another_book(tmp_path: Path):

@@ -116,7 +116,7 @@ def test_its_certificate(listed: PrivatePolicy) -> None:
     certificate = listed.certificate
     assert (certificate.method, certificate.standing) == ("policy/clone", "certified")
     assert certificate.mu == pytest.approx(AMPLE.mu)
-    for one in (Code.POLICY_CLONED(), Code.ALL_EPISODES(), Code.RETURNS_CLIPPED(*RETURNS)):
+    for one in (Code.POLICY_CLONED(), Code.MEANS_OF_PEOPLE(), Code.RETURNS_CLIPPED(*RETURNS)):
         assert one in certificate.assumptions
     assert any("it cannot do better than good people do" in remark for remark in certificate.remarks)
     assert qq.explain(certificate, "everybody")
@@ -137,7 +137,7 @@ def test_an_account_is_charged_once_and_covers_what_is_asked() -> None:
     sessions = read_listed(logged(PEOPLE), people=PEOPLE)
     account = qq.Accountant(AMPLE)
     clone(sessions, AMPLE, returns=RETURNS, account=account)
-    assert account.spent_mu == pytest.approx(AMPLE.mu)
+    assert account.spending.spent_mu == pytest.approx(AMPLE.mu)
     with pytest.raises(qq.BudgetExhausted, match="is more than what is left"):
         clone(sessions, AMPLE, returns=RETURNS, account=account)
     with pytest.raises(qq.BudgetExhausted, match="were released already"):

@@ -74,7 +74,7 @@ def new_account() -> Accountant:
 
 
 def is_charged(account: Accountant) -> bool:
-    return account.spent_mu > 0 or account.spending.spent_apart[0] > 0
+    return account.spending.spent_mu > 0 or account.spending.spent_apart[0] > 0
 
 
 Entry = Callable[[pl.DataFrame, Accountant], Any]

@@ -60,7 +60,7 @@ def test_values_of_policies_take_a_part():
     account = Accountant(WHOLE, apart=Budget(10, 0.1))
     asked = {"returns": (-2, 2), "behaviour": lambda states: [[0.5, 0.5]] * len(states), "account": account}
     evaluate_policies(sessions, {"go": "1", "stay": "0"}, HALF, **asked)
-    assert account.spent_mu == pytest.approx(HALF.mu)
+    assert account.spending.spent_mu == pytest.approx(HALF.mu)
 
 
 def test_noise_that_follows_the_data_is_refused():

@@ -134,8 +134,8 @@ def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
     assert not path.exists()
     publish(plans[2], path, trained_on=world, check=[*checks, checks[0]])  # each is counted once
     found = certificate_in(path)
-    assert found.mu == pytest.approx(account.spent_mu)
-    assert found.epsilon == pytest.approx(account.get_epsilon(1e-5))
+    assert found.mu == pytest.approx(account.spending.spent_mu)
+    assert found.epsilon == pytest.approx(account.spending.get_epsilon(1e-5))
     assert len(found.queries) == len(world.certificate.queries) + 3
     assert Code.CHECKS_COUNTED(3) in found.assumptions
     publish(plans[1], path, trained_on=world, check=checks[1])

@@ -127,7 +127,7 @@ def test_wrong_functions_spend_nothing_and_are_not_quoted(f, message):
     assert "1e+09" not in str(caught.value)
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None  # an exception that comes along would show its text in a traceback
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
     mechanism.apply(walk_reward)  # still there to be used
 
 

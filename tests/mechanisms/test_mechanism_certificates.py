@@ -65,7 +65,7 @@ def test_certificate_of_a_release():
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert json.loads(certificate.to_json())["relation"]["people"] == 50
     assert not certificate.assumptions[0].enforced  # nobody has checked the relation yet
-    assert query.norm == ExponentialNorm(4.0)
+    assert query.norm == ExponentialNorm((4.0,))
 
 
 def test_a_sensitivity_below_the_relations_radius_is_refused():

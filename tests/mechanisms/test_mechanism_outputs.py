@@ -51,7 +51,7 @@ def test_an_rkhs_ball_is_for_as_many_outputs_as_it_declares(kernel, f):
     mechanism = kind(kernel, 0.1, BUDGET, levels=4, account=accountant)
     with pytest.raises(InvalidInput, match="2 outputs, but the relation lets 1 change: declare `actions=2`"):
         mechanism.apply(f)
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
     two = RkhsBall(0.1, kernel.norm, actions=2)
     with pytest.raises(InvalidInput, match="below the relation's radius"):
         kind(kernel, 0.1, BUDGET, relation=two)
@@ -70,7 +70,7 @@ def test_a_table_too_large_for_its_outputs_is_refused_before_anything_is_spent(m
     mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=14, account=accountant)
     with pytest.raises(InvalidInput, match="use fewer levels"):
         mechanism.apply(lambda s: np.zeros((len(s), 2**7)))
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
 
 
 def test_parts_with_different_outputs_are_refused_before_anything_is_spent():
@@ -80,7 +80,7 @@ def test_parts_with_different_outputs_are_refused_before_anything_is_spent():
     for other in (lambda s: s[:, None], lambda s: np.stack([s, s], axis=-1)):
         with pytest.raises(InvalidInput, match="All parts must have the same outputs"):
             mechanism.apply([lambda s: s, other])
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 7])

@@ -184,7 +184,7 @@ def test_signs_are_asked_for_where_there_are_people_enough(world, people, plan):
 def test_it_is_paid_for_and_certified(world, plan):
     account = Accountant(BUDGET)
     found = ask(plan, read(rows_of(PEOPLE), PEOPLE), Budget(1.0, 1e-5), 3, steps=STEPS, account=account)
-    assert account.spent_mu == pytest.approx(Budget(1.0, 1e-5).mu)
+    assert account.spending.spent_mu == pytest.approx(Budget(1.0, 1e-5).mu)
     assert (found.certificate.standing, found.certificate.method) == ("certified", "policy/check")
     trusted = [one.text for one in found.certificate.assumptions if not one.enforced]
     assert any("policy and what is wanted were not made from these people's data" in one for one in trusted)
@@ -206,7 +206,7 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(people, plan, world)
     ):  # fmt: skip
         with pytest.raises(InvalidInput):
             ask(policy, sessions, Budget(1.0, 1e-5), 1.0, trained_on=made, account=account)
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_step_rewards_must_be_a_range_of_rewards_that_are_learned():
 def test_it_is_released_once_charged_for_everything_and_certified(tmp_path):
     people, account = read(rows_of(30, 3), 30), Accountant(BUDGET)
     private = privatise(people, BUDGET, account=account)
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)
     certificate = private.certificate
     assert (certificate.standing, certificate.method, certificate.epsilon) == ("certified", "world/moments", 4.0)
     assert certificate.mu == pytest.approx(BUDGET.mu)

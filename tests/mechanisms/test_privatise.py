@@ -134,7 +134,7 @@ def test_simulations_are_marked_reproducible_and_free():
         assert one.certificate.standing == "none"
         assert one.certificate.reproducible
         np.testing.assert_array_equal(one(np.linspace(0, 1, 5)), same(np.linspace(0, 1, 5)))
-    assert ledger.spent_mu == 0
+    assert ledger.spending.spent_mu == 0
 
 
 def test_several_dimensions():
@@ -172,7 +172,7 @@ def test_values_that_cannot_be_released_are_refused_unquoted(noise, bad):
     with pytest.raises(InvalidInput) as caught:
         privatise(lambda s: np.full(s.shape, bad), BUDGET, relation=RELATION, noise=noise, account=ledger)
     assert "1e+30" not in str(caught.value)
-    assert ledger is None or ledger.spent_mu == 0
+    assert ledger is None or ledger.spending.spent_mu == 0
 
 
 def test_released_numbers_are_rounded_to_a_public_step():

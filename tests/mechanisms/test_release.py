@@ -30,7 +30,7 @@ class Rounds(Mechanism):
 
     def __init__(self, rounds: int = 2, *, asks: int | None = None, scale: float = 1.0, claims: float = 1.0) -> None:
         self.relation, self.budget, self.box, self.largest, self.error = BALL, BUDGET, UNIT, 2.0, 1e-14
-        self.conditions = (Code.GRID(),)
+        self.conditions = (Code.PUBLIC_POINTS(),)
         self.asks = rounds if asks is None else asks
         self.claims, self.sigma = claims, scale * math.sqrt(rounds) * RADIUS * (1 + 1e-6) / BUDGET.mu
 
@@ -66,7 +66,7 @@ def test_two_rounds_are_one_release():
     private = release(Rounds(2), tent(), account)
     certificate = private.certificate
     assert (certificate.standing, certificate.method) == ("certified", "reward/rounds")
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)
     assert certificate.mu == pytest.approx(BUDGET.mu)
     assert [query.family for query in certificate.queries] == ["gaussian"] * 2
     assert Certificate.from_json(certificate.to_json()) == certificate
@@ -86,7 +86,7 @@ def test_a_query_beyond_what_was_charged_is_refused():
     account = Accountant(BUDGET)
     with pytest.raises(InvalidInput, match=r"with the 2 before it that is more than the mu = .* charged"):
         release(Rounds(2, asks=3), tent(), account)
-    assert account.spent_mu == pytest.approx(BUDGET.mu)  # two were answered before, so it was paid for
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)  # two were answered before, so it was paid for
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_too_little_noise_and_a_wrong_sensitivity_are_refused_before_anything_is
     account = Accountant(BUDGET)
     with pytest.raises(InvalidInput, match=message):
         release(Rounds(1, **wrong), tent(), account)
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
 
 
 class InParts(Rounds):
@@ -117,7 +117,7 @@ def test_a_mechanism_cannot_call_its_answers_parts_of_one():
     for attempt in (lambda: release(InParts(1), tent(), account), lambda: simulate(InParts(1), tent(), 1)):
         with pytest.raises(InvalidInput, match="makes whole queries"):
             attempt()
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
 
 
 class PureTwice(Rounds):
@@ -152,7 +152,7 @@ class OtherNoise(IncrementNoise):
     """The same noise, of which a certificate says something else: one more line."""
 
     def assumptions(self, largest, error):
-        return (Code.SMOOTH_NOISE(),)
+        return (Code.WHOLE_NOISE(),)
 
 
 class PureBoth(PureTwice):
@@ -166,7 +166,7 @@ class PureBoth(PureTwice):
 
 def test_certificates_speak_of_every_kind_of_noise():
     both, twice = (release(mechanism, tent()).certificate.assumptions for mechanism in (PureBoth(), PureTwice()))
-    for code in (Code.EXACT_NOISE, Code.SMOOTH_NOISE, Code.FAIR):
+    for code in (Code.EXACT_NOISE, Code.WHOLE_NOISE, Code.FAIR):
         assert sum(one.code is code for one in both) == 1
     assert sum(one.code is Code.EXACT_NOISE for one in twice) == 1
 

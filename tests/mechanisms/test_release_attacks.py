@@ -90,7 +90,7 @@ def test_what_is_charged_is_what_is_certified():
     mechanism.__class__ = Growing
     account = Accountant(BUDGET)
     certificate = release(mechanism, ratings([1.0] * 50), account).certificate
-    assert certificate.mu == pytest.approx(account.spent_mu)
+    assert certificate.mu == pytest.approx(account.spending.spent_mu)
 
 
 @pytest.mark.parametrize("noise", ["path", "knots", "k-norm"])

@@ -60,7 +60,7 @@ def test_it_is_paid_for_and_certified_and_printed_beside_the_certificate():
     most, some = WHOLE.split(0.9, 0.1)
     reward = privatise(people, most, account=account)
     found = check(reward, people, some, account=account)
-    assert account.spent_mu == pytest.approx(WHOLE.mu)
+    assert account.spending.spent_mu == pytest.approx(WHOLE.mu)
     assert (found.certificate.standing, found.certificate.method) == ("certified", "reward/check")
     said = str(found)
     assert f"disagreement {found.disagreement:.2f}" in said
@@ -91,7 +91,7 @@ def test_what_cannot_be_checked_is_refused_before_it_is_paid_for():
     for given, options, words in cases:
         with pytest.raises(InvalidInput, match=words):
             ask(*given, WHOLE, account=account, **options)
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
 
 
 def test_a_reward_of_other_actions_is_refused_before_it_sees_a_row():

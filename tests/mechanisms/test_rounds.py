@@ -88,7 +88,7 @@ def test_the_certificate(private):
 def test_an_account_is_charged_once_for_all_rounds():
     account = Accountant(BUDGET)
     privatise(read(people=30), BUDGET, account=account)
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)
     with pytest.raises(BudgetExhausted):
         privatise(read(people=30), BUDGET, account=account)
 
@@ -113,7 +113,7 @@ def test_machines_that_fail_say_what_was_spent(answers, spent):
     with pytest.raises(EngineFailed, match=f"^A machine is gone; .*{spent}") as caught:
         privatise(failing, BUDGET, account=account)
     assert caught.value.__context__ is None
-    assert account.spent_mu == pytest.approx(BUDGET.mu if answers else 0.0)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu if answers else 0.0)
 
 
 def test_it_can_leave_and_come_back(private, tmp_path):

@@ -68,9 +68,9 @@ def test_a_second_training_would_be_a_second_release(name):
     agent = Agent("walk", SPENDERS[name](), account=(account := Accountant(BUDGET)))
     with pytest.raises(InvalidInput, match="seeds must be 1"):
         agent.learn(STEPS, seeds=2)
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
     agent.learn(STEPS)
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)
     with pytest.raises(BudgetExhausted):
         agent.learn(STEPS)
     with pytest.raises(BudgetExhausted):

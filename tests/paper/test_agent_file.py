@@ -167,10 +167,11 @@ def answered(norm):
         (("details", "training"), {"steps": None}, 1, "steps must be a whole number"),
         (SETTINGS, {"method": "value", "round_steps": 1}, 1, "does not belong to 'value'"),
         (SETTINGS, {"method": "none"}, 1, "name what 'none' does not have"),
-        (("certificate",), {"method": "value"}, 1, "is not measured in"),
-        (("certificate",), answered({"kind": "mean-rewards", "rounds": 1, "operations": 0}), 1, "is not measured in"),
+        (("certificate",), {"method": "value-network"}, 1, "is not measured in"),
+        (("certificate",), answered({"kind": "values", "count": 1, "discount": 0.0, "operations": 0}), 1,
+         "is not measured in"),
         (("certificate",), answered({"kind": "rewards", "count": 1, "operations": 0}), 1,
-         "says otherwise than its assumption 'rewards-seen'"),
+         "says otherwise than its assumption 'rewards-noised-once'"),
         ((), {"extra": 1}, 1, "unknown field `extra`"),
     ],
 )  # fmt: skip
@@ -182,7 +183,6 @@ def test_parts_that_contradict_each_other_are_refused(tmp_path, certified, place
 def test_noise_beyond_all_measure_is_not_drawn(tmp_path, certified):
     record = json.loads(json.dumps(certified[0]))
     record["certificate"]["method"] = "value"
-    record["certificate"]["queries"][0]["norm"] = {"kind": "mean-rewards", "rounds": 4, "operations": 0}
     record["details"]["training"] |= {"steps": 10**8, "settings": {"method": "value", "round_steps": 1}}
     with pytest.raises(InvalidInput, match="more noise than a training can hold"):
         load_with(tmp_path, (record, certified[1]), (), {})

@@ -100,7 +100,7 @@ def test_a_training_that_was_ended_is_not_gone_on_with(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         agent.learn(STEPS)
     assert agent.spent
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)
     with pytest.raises(BudgetExhausted):
         agent.learn(STEPS)
 
@@ -119,7 +119,7 @@ def test_rewards_that_are_not_finite_are_refused_before_anything_is_spent():
     agent = Agent("walk", InputNoise(**PROMISE), account=(account := Accountant(BUDGET)), reward=lambda s: s / 0.0)
     with pytest.raises(InvalidInput, match="finite"):
         agent.learn(100)
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
 
 
 def test_knots_that_were_hardly_seen_do_not_count():

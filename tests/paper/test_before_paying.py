@@ -68,7 +68,7 @@ def refused(world, words, method=None, error: type[Exception] = InvalidInput, **
     agent = Agent(world, method or SPENDERS["output"](), seed=0, account=accountant, **learn.pop("agent", {}))
     with pytest.raises(error, match=words):
         agent.learn(learn.pop("steps", 40), **learn)
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_comes_up_later_says_that_the_budget_was_spent():
         accountant = Accountant(BUDGET)
         with pytest.raises(InvalidInput, match="the budget was spent"):
             Agent(Place(**strange, since=30), SPENDERS["output"](), seed=0, account=accountant).learn(40)
-        assert accountant.spent_mu == pytest.approx(BUDGET.mu)
+        assert accountant.spending.spent_mu == pytest.approx(BUDGET.mu)
 
 
 class Half(JaxReward):
@@ -174,7 +174,7 @@ agent = Agent("walk", InputNoise(relation=SupBall(0.05), budget=Budget(0.9, 1e-4
 try:
     agent.learn(50)
 except InvalidInput as error:
-    print(account.spent_mu, error)
+    print(account.spending.spent_mu, error)
 """
     done = subprocess.run(
         [sys.executable, "-c", f"import os; os.environ['JAX_ENABLE_X64'] = '1'{program}"],

@@ -180,12 +180,12 @@ def forgeries(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield changed("queries", i, "norm", "scales", to=[1.1 * one for one in norm["scales"]])
         if norm["kind"] == "smooth-bound":
             yield changed("queries", i, "norm", "beta", to=norm["beta"] * 1.01)
-        if norm["kind"] in ("increments", "reward-gradients", "clipped-gradients"):
+        if norm["kind"] in ("increments", "reward-gradients"):
             yield changed("queries", i, "norm", "radius", to=norm["radius"] * 0.99)
         yield changed("queries", i, "norm", "kind", to="mine")
         yield changed("queries", i, "norm", to=None)
-        if "bound" in norm:  # of people's vectors; their norm has no box, and a file holds the one of its policy
-            yield changed("queries", i, "norm", "bound", to=norm["bound"] * 1.01)
+        if "diameter" in norm:  # of people's vectors; their norm has no box, and a file holds the one of its policy
+            yield changed("queries", i, "norm", "diameter", to=norm["diameter"] * 1.01)
             yield changed("relation", "people", to=relation["people"] - 1)
         elif record["domain"] is not None and "operations" not in norm and "rounds" not in norm:
             yield changed("domain", to=None)
@@ -262,7 +262,7 @@ def test_a_method_that_draws_too_little_trains_nobody(name: str, what: str) -> N
     broken: Any = type(f"Less{kind.__name__}", (kind,), {"draw": draw})
     with pytest.raises(InvalidInput, match="more than the"):
         Agent(WALK, broken(relation=FIFTY, budget=BUDGET), seed=0, account=accountant).learn(STEPS)
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
 
 
 def test_gradients_scaled_to_a_smaller_radius_are_refused() -> None:
@@ -288,7 +288,7 @@ def test_a_path_or_weights_with_too_little_noise_are_refused(kind: str) -> None:
     mechanism.mechanism.sensitivity *= 0.99
     with pytest.raises(InvalidInput, match=r"sensitivity .* is below"):
         mechanism.apply(walk_reward)
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
 
 
 def test_knots_with_too_little_noise_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +299,7 @@ def test_knots_with_too_little_noise_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(knots, "least_shape", lambda ball, pieces: shape(ball, pieces) * (1 + np.eye(pieces)) / 2)
     with pytest.raises(InvalidInput, match="more than the"):  # as large in all, but of another shape
         on_knots("knots", accountant)
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
 
 
 def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

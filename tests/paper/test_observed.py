@@ -53,7 +53,7 @@ def charged(reward, **options) -> float:
     accountant = Accountant(BUDGET)
     with contextlib.suppress(InvalidInput):
         observe(WALK, SupBall(1e-6), BUDGET, rewards=100, reward=reward, account=accountant, **options)
-    return accountant.spent_mu
+    return accountant.spending.spent_mu
 
 
 @pytest.mark.parametrize("value", [0.0, 900.0])

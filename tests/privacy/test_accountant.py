@@ -34,24 +34,24 @@ def test_squares_add_up_to_the_cap_and_no_further(mus):
             accepted.append(mu)
         except BudgetExhausted:
             assert math.hypot(*accepted, mu) > BUDGET.mu
-    assert accountant.spent_mu == pytest.approx(math.hypot(*accepted) if accepted else 0.0)
-    assert accountant.spent_mu <= BUDGET.mu * (1 + 1e-12)
-    assert math.hypot(accountant.spent_mu, accountant.remaining_mu) == pytest.approx(BUDGET.mu)
+    assert accountant.spending.spent_mu == pytest.approx(math.hypot(*accepted) if accepted else 0.0)
+    assert accountant.spending.spent_mu <= BUDGET.mu * (1 + 1e-12)
+    assert math.hypot(accountant.spending.spent_mu, accountant.spending.remaining_mu) == pytest.approx(BUDGET.mu)
 
 
 def test_what_remains_can_be_spent_and_then_nothing():
     accountant = Accountant(BUDGET)
     accountant.charge(Cost.gaussian(BUDGET.mu / math.sqrt(78), 77))
-    accountant.charge(Cost.gaussian(accountant.remaining_mu))
+    accountant.charge(Cost.gaussian(accountant.spending.remaining_mu))
     with pytest.raises(BudgetExhausted, match="nothing was booked"):
         accountant.charge(Cost.gaussian(1e-3))
-    assert accountant.get_epsilon(1e-4) == pytest.approx(0.9)
-    assert accountant.get_epsilon(1e-4) <= 0.9
+    assert accountant.spending.get_epsilon(1e-4) == pytest.approx(0.9)
+    assert accountant.spending.get_epsilon(1e-4) <= 0.9
 
 
 def test_nothing_booked_costs_nothing():
-    assert Accountant(BUDGET).get_epsilon(1e-6) == 0
-    assert Accountant(BUDGET).get_delta(0.1) == 0
+    assert Accountant(BUDGET).spending.get_epsilon(1e-6) == 0
+    assert Accountant(BUDGET).spending.get_delta(0.1) == 0
 
 
 def test_threads_cannot_overspend():
@@ -74,22 +74,25 @@ def test_exported_event_gives_back_the_same_epsilon(rounds):
     accountant = Accountant(Budget(10, 1e-5))
     for mu, n in rounds.items():
         accountant.charge(Cost.gaussian(mu, n))
-    theirs = PLDAccountant(value_discretization_interval=1e-4).compose(accountant.to_event(fixed_schedule=True))
-    assert theirs.get_epsilon(1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=2e-3)
-    assert theirs.get_delta(0.5) == pytest.approx(accountant.get_delta(0.5), rel=5e-3)
-    renyi = RdpAccountant().compose(accountant.to_event(fixed_schedule=True))
-    assert 1 < renyi.get_epsilon(1e-5) / accountant.get_epsilon(1e-5) < 1.3
+    event = accountant.spending.to_event(fixed_schedule=True)
+    theirs = PLDAccountant(value_discretization_interval=1e-4).compose(event)
+    assert theirs.get_epsilon(1e-5) == pytest.approx(accountant.spending.get_epsilon(1e-5), rel=2e-3)
+    assert theirs.get_delta(0.5) == pytest.approx(accountant.spending.get_delta(0.5), rel=5e-3)
+    renyi = RdpAccountant().compose(event)
+    assert 1 < renyi.get_epsilon(1e-5) / accountant.spending.get_epsilon(1e-5) < 1.3
 
 
 def test_exported_event_is_never_charged_too_little():
     """REPLACE_ONE counts a sensitivity of 2 in dp-accounting's PLD and of 1 in its Renyi accountant: both are safe."""
     accountant = Accountant(BUDGET)
     accountant.charge(Cost.gaussian(0.2))
-    exact = accountant.get_epsilon(1e-5)
-    doubled = PLDAccountant(REPLACE).compose(accountant.to_event(fixed_schedule=True)).get_epsilon(1e-5)
+    exact = accountant.spending.get_epsilon(1e-5)
+    doubled = PLDAccountant(REPLACE).compose(accountant.spending.to_event(fixed_schedule=True)).get_epsilon(1e-5)
     assert doubled == pytest.approx(epsilon_from_mu(0.4, 1e-5), rel=2e-3)
     assert (
-        RdpAccountant(neighboring_relation=REPLACE).compose(accountant.to_event(fixed_schedule=True)).get_epsilon(1e-5)
+        RdpAccountant(neighboring_relation=REPLACE)
+        .compose(accountant.spending.to_event(fixed_schedule=True))
+        .get_epsilon(1e-5)
         > exact
     )
 
@@ -149,12 +152,12 @@ def test_without_a_fixed_schedule_the_event_is_the_cap():
     """Stopping when one likes what one sees makes the sum booked so far no promise; the cap holds."""
     accountant = Accountant(BUDGET)
     accountant.charge(Cost.gaussian(0.02, 3))
-    assert accountant.to_event() == dpa.ComposedDpEvent(
+    assert accountant.spending.to_event() == dpa.ComposedDpEvent(
         [dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1 / BUDGET.mu), 1)]
     )
-    assert PLDAccountant().compose(accountant.to_event()).get_epsilon(1e-4) == pytest.approx(0.9, rel=2e-3)
-    spent = PLDAccountant().compose(accountant.to_event(fixed_schedule=True)).get_epsilon(1e-4)
-    assert spent == pytest.approx(accountant.get_epsilon(1e-4), rel=2e-2)
+    assert PLDAccountant().compose(accountant.spending.to_event()).get_epsilon(1e-4) == pytest.approx(0.9, rel=2e-3)
+    spent = PLDAccountant().compose(accountant.spending.to_event(fixed_schedule=True)).get_epsilon(1e-4)
+    assert spent == pytest.approx(accountant.spending.get_epsilon(1e-4), rel=2e-2)
 
 
 def test_releases_of_the_same_people_add_up_whatever_of_them_is_released():
@@ -162,12 +165,12 @@ def test_releases_of_the_same_people_add_up_whatever_of_them_is_released():
     every = [people(50, 0, 0.5, 1), people(50, 0, 1, 3), OnePerson(50), people(60, 0, 0.5, 1)]
     for relation in every:
         accountant.charge(Cost.gaussian(0.1), relation)
-    assert accountant.spent_mu == pytest.approx(0.2)
+    assert accountant.spending.spent_mu == pytest.approx(0.2)
     with pytest.raises(BudgetExhausted):
         accountant.charge(Cost.gaussian(0.21), every[2])
     with pytest.raises(InvalidInput, match="give relations that protect any one person, which add up"):
         accountant.charge(Cost.gaussian(0.01), Trajectories(50, 1.0))
-    assert accountant.spent_mu == pytest.approx(0.2)
+    assert accountant.spending.spent_mu == pytest.approx(0.2)
 
 
 def test_one_relation_an_account():
@@ -175,7 +178,7 @@ def test_one_relation_an_account():
     bound = Accountant(BUDGET, first)
     with pytest.raises(InvalidInput, match=r"what 50 people gave, of whom.*50 trajectories.* would mean nothing"):
         bound.charge(Cost.gaussian(0.1), other)
-    assert bound.spent_mu == 0
+    assert bound.spending.spent_mu == 0
 
     accountant = Accountant(BUDGET)
     accountant.charge(Cost.gaussian(0.01))  # names none
@@ -186,10 +189,10 @@ def test_one_relation_an_account():
     accountant.charge(Cost.gaussian(0.1), people(50, 0, 0.5, 1))
     accountant.charge(Cost.gaussian(0.1))
     assert accountant.relation == first
-    spent = accountant.spent_mu
+    spent = accountant.spending.spent_mu
     with pytest.raises(InvalidInput, match=r"nothing was booked\. For other people use an Accountant of its own"):
         accountant.charge(Cost.gaussian(0.01), other)
-    assert accountant.spent_mu == spent
+    assert accountant.spending.spent_mu == spent
 
 
 def test_what_has_no_mu_is_added_up_apart():
@@ -197,7 +200,7 @@ def test_what_has_no_mu_is_added_up_apart():
     for delta in (0.0, 1e-6):
         with pytest.raises(BudgetExhausted, match=r"nothing was set apart for that.*nothing was booked"):
             accountant.charge(Cost.apart(0.1, delta), people(50, 0, 0.5, 1))
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
     with pytest.raises(BudgetExhausted, match='by a budget with a delta above 0, or noise="path" or "knots"'):
         accountant.charge(Cost.apart(0.1))
     both = Accountant(BUDGET, apart=Budget(0.3, 0))
@@ -206,12 +209,12 @@ def test_what_has_no_mu_is_added_up_apart():
     with pytest.raises(BudgetExhausted, match=r"epsilon = 0 of 0\.3"):
         both.charge(Cost.apart(1e-9))
     both.charge(Cost.gaussian(0.2))
-    assert both.get_epsilon(1e-4) == pytest.approx(0.3 + 0.6016, abs=1e-4)
-    assert both.get_delta(both.get_epsilon(1e-4)) == pytest.approx(1e-4)
-    assert (both.get_delta(0.3), both.get_delta(0.299)) == (pytest.approx(delta_from_mu(0.2, 0)), 1)
+    assert both.spending.get_epsilon(1e-4) == pytest.approx(0.3 + 0.6016, abs=1e-4)
+    assert both.spending.get_delta(both.spending.get_epsilon(1e-4)) == pytest.approx(1e-4)
+    assert (both.spending.get_delta(0.3), both.spending.get_delta(0.299)) == (pytest.approx(delta_from_mu(0.2, 0)), 1)
     assert both.spending.promised == (pytest.approx(1.2), pytest.approx(1e-4))
     with pytest.raises(InvalidInput, match="no event for that"):
-        both.to_event()
+        both.spending.to_event()
     with pytest.raises(BudgetExhausted, match="no budget for Gaussian noise"):
         Accountant(None, apart=Budget(0.3, 0)).charge(Cost.gaussian(0.1))
 
@@ -224,7 +227,7 @@ def test_an_account_is_not_duplicated(monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(BudgetExhausted, match="belongs to another process"):
         accountant.charge(Cost.gaussian(0.1))
-    assert accountant.spent_mu == 0
+    assert accountant.spending.spent_mu == 0
 
 
 FORK = """
@@ -263,6 +266,6 @@ def test_an_account_is_not_begun_anew():
     for budget in (BUDGET, Budget(100.0, 1e-4)):
         with pytest.raises(InvalidInput, match="counts already"):
             accountant.__init__(budget)
-    assert accountant.budget == BUDGET
+    assert accountant.spending.budget == BUDGET
     with pytest.raises(BudgetExhausted):
         accountant.charge(Cost.gaussian(BUDGET.mu))

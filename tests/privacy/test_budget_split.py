@@ -32,7 +32,7 @@ def test_an_account_of_the_whole_covers_all_parts_and_nothing_more(whole, shares
     account = Accountant(whole)
     for part in whole.split(*shares):
         account.charge(Cost.gaussian(part.mu), None)
-    assert account.spent_mu == pytest.approx(whole.mu, rel=1e-9)
+    assert account.spending.spent_mu == pytest.approx(whole.mu, rel=1e-9)
     with pytest.raises(BudgetExhausted):
         account.charge(Cost.gaussian(0.01 * whole.mu), None)
 

@@ -94,7 +94,7 @@ def test_what_is_promised_covers_whatever_is_spent():
     accountant.charge(Cost.apart(0.3))
     assert accountant.spending.spent == (pytest.approx(promised), delta)
     assert accountant.spending.spent[0] <= promised
-    assert accountant.get_delta(promised) == pytest.approx(1e-4)
+    assert accountant.spending.get_delta(promised) == pytest.approx(1e-4)
     pure = Accountant(None, apart=Budget(0.3, 0))
     pure.charge(Cost.apart(0.2))
     assert pure.spending.spent == (0.2, 0)

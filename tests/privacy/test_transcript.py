@@ -28,7 +28,7 @@ opened = partial(Transcript, largest=2.0, error=1e-12)
 def query(share: float = 1.0, in_parts: bool = False) -> Query:
     """A mean of people's vectors of length 1, for this share of the budget's squared mu."""
     sensitivity = 2 / 100
-    law = Gaussian(sensitivity / (BUDGET.mu * np.sqrt(share)), MeanOfPeople(1.0))
+    law = Gaussian(sensitivity / (BUDGET.mu * np.sqrt(share)), MeanOfPeople(2.0))
     return Query(lambda feedback: np.zeros(3), sensitivity, law, in_parts)
 
 
@@ -71,11 +71,11 @@ def test_nothing_is_charged_before_the_first_draw_and_all_of_it_then() -> None:
     asked = query(0.5)
     transcript.ask(asked)
     transcript.certificate("reward/rounds", None)
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
     transcript.answer(asked, np.zeros(3))
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)
     transcript.answer(query(0.5), np.zeros(3))
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)
     assert len(transcript.certificate("reward/rounds", None).queries) == 2
 
 
@@ -105,7 +105,7 @@ def test_a_query_beyond_the_cap_is_refused_before_anything_is_drawn(monkeypatch:
     transcript = opened(PEOPLE, BUDGET, account)
     with pytest.raises(InvalidInput, match="it needs more noise"):
         transcript.answer(query(1.01), np.zeros(3))
-    assert (drawn, account.spent_mu) == ([], 0)
+    assert (drawn, account.spending.spent_mu) == ([], 0)
     pure = Query(np.atleast_1d, 1.0, BallNoise(0.5, 1, Answers()))
     with pytest.raises(InvalidInput, match="more than the mu"):  # pure noise under a cap for Gaussian noise
         opened(Arrivals(), BUDGET).ask(pure)
@@ -130,7 +130,7 @@ def test_numbers_that_rounding_would_show_are_refused_and_not_told() -> None:
 
 
 def test_sensitivity_below_the_theorem_is_not_certified() -> None:
-    law = Gaussian(1.0, MeanOfPeople(1.0))
+    law = Gaussian(1.0, MeanOfPeople(2.0))
     transcript = opened(PEOPLE, BUDGET)
     transcript.answer(Query(np.atleast_1d, 0.01, law), np.zeros(3))  # two people are 0.02 apart
     with pytest.raises(InvalidInput, match=r"sensitivity 0\.01 is below 0\.02"):
@@ -143,7 +143,7 @@ def test_a_seed_promises_nothing_and_charges_nobody() -> None:
     transcript.answer(query(), np.zeros(3))
     certificate = transcript.certificate("reward/rounds", None)
     assert (certificate.standing, certificate.reproducible, certificate.epsilon) == ("none", True, None)
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
 
 
 def test_threads_charge_once() -> None:
@@ -155,7 +155,7 @@ def test_threads_charge_once() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert account.spent_mu == pytest.approx(BUDGET.mu)
+    assert account.spending.spent_mu == pytest.approx(BUDGET.mu)
     assert len(transcript.queries) == 1
 
 
@@ -192,7 +192,7 @@ class Understated(float):
 
 
 def test_a_number_that_is_not_what_it_seems_is_refused_or_made_plain() -> None:
-    law = Gaussian(Understated(query().law.sigma), MeanOfPeople(1.0))
+    law = Gaussian(Understated(query().law.sigma), MeanOfPeople(2.0))
     assert type(law.deviation) is float
     assert type(BallNoise(Understated(0.5), 1, Answers()).rate) is float
     with pytest.raises(InvalidInput, match="sensitivity must be a plain number"):
@@ -204,7 +204,7 @@ def test_a_number_that_is_not_what_it_seems_is_refused_or_made_plain() -> None:
             return Understated(self.deviation)
 
     with pytest.raises(InvalidInput, match="size must be a plain number"):
-        opened(PEOPLE, BUDGET).ask(query()._replace(law=Odd(1.0, MeanOfPeople(1.0))))
+        opened(PEOPLE, BUDGET).ask(query()._replace(law=Odd(1.0, MeanOfPeople(2.0))))
 
 
 def test_noise_of_ones_own_is_told() -> None:
@@ -218,11 +218,11 @@ def test_noise_of_ones_own_is_told() -> None:
 
     Seeded.__module__ = Seeded.__qualname__ = "quietq.noise.laws"  # as it says of itself
     plain = query()
-    patched = Gaussian(plain.law.sigma, MeanOfPeople(1.0))
+    patched = Gaussian(plain.law.sigma, MeanOfPeople(2.0))
     object.__setattr__(patched, "add_exactly", lambda numbers: numbers)
     own = (
-        Seeded(plain.law.sigma, MeanOfPeople(1.0)),
-        Silent(plain.law.sigma, MeanOfPeople(1.0)),
+        Seeded(plain.law.sigma, MeanOfPeople(2.0)),
+        Silent(plain.law.sigma, MeanOfPeople(2.0)),
         patched,
     )
     for law in own:

@@ -129,7 +129,7 @@ def test_a_name_that_cannot_travel_is_refused_before_anything_is_spent(column):
     read = {"state": [column, "light"], "box": BOX, "low": 1, "high": 5, "people": 40}
     with pytest.raises(InvalidInput, match="The name of each state must"):
         qq.privatise(qq.Ratings.read(ROWS.rename({"warmth": column}), **read), BUDGET, account=account)
-    assert account.spent_mu == 0
+    assert account.spending.spent_mu == 0
 
 
 @pytest.mark.parametrize("kind", ["table", "plane", "catalogue", "agent", "choosing policy", "moving policy"])

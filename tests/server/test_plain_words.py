@@ -45,7 +45,7 @@ def stated(relation, budget: Budget = BUDGET) -> Certificate:
             assumptions=(
                 Code.CHOSEN(),
                 Code.FAIR(),
-                Code.GRID(),
+                Code.PUBLIC_POINTS(),
                 Code.NEIGHBOURS(),
                 Code.OWN_CODE(),
                 Code.NO_ACCOUNT(),

@@ -177,18 +177,18 @@ def test_bad_rewards_cost_nothing(bad: Any) -> None:
             env.step(0)
         assert "12345" not in str(caught.value)
         assert caught.value.__cause__ is None
-        assert ledger.spent_mu == 0
+        assert ledger.spending.spent_mu == 0
         env.step(0)
-        assert ledger.spent_mu == pytest.approx(BUDGET.mu)
+        assert ledger.spending.spent_mu == pytest.approx(BUDGET.mu)
 
 
 def test_the_ledger_is_charged_once_before_the_first_draw() -> None:
     ledger = Accountant(BUDGET)
     env = PrivateReward.of(Line([0.3, 0.6]), BALL, BUDGET, account=ledger)
     env.reset()
-    assert ledger.spent_mu == 0
+    assert ledger.spending.spent_mu == 0
     run(env, 5)
-    assert ledger.spent_mu == pytest.approx(BUDGET.mu)
+    assert ledger.spending.spent_mu == pytest.approx(BUDGET.mu)
     second = PrivateReward.of(Line([0.3, 0.6]), BALL, BUDGET, account=ledger)
     second.reset()
     for _ in range(2):

@@ -183,4 +183,4 @@ def _audit(certificate: "qq.Certificate", budget: "qq.Budget", runs: int) -> "Fi
 
     norm = certificate.queries[0].norm
     assert isinstance(norm, ExponentialNorm)  # that of a path
-    return audit_mechanism(budget.mu, runs, beta=norm.beta, levels=3, delta=budget.delta, seed=None)
+    return audit_mechanism(budget.mu, runs, beta=norm.betas[0], levels=3, delta=budget.delta, seed=None)

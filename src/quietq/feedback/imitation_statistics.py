@@ -13,7 +13,6 @@ from jaxtyping import Bool, Float
 
 from quietq.feedback.spaces import stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
-from quietq.privacy.norms import MeanWithinRightAngles
 
 
 class OwnNumber(ABC):
@@ -91,7 +90,7 @@ class ReachCounts(Vector):
     in neither number, so that a share of those who are there can be told.
     """
 
-    norm = MeanWithinRightAngles
+    right_angles = True
     own: OwnNumber
     threshold: float
     size: int = 2

@@ -22,7 +22,6 @@ from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.noise.box import Box
 from quietq.privacy.checks import ask_code
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.norms import MeanReturns, MeanWithinRightAngles
 
 Policy = Callable[[np.ndarray], np.ndarray]
 """From states, shape (states, d), to the probability of each action, shape (states, actions)."""
@@ -35,7 +34,6 @@ SQUARES = math.sqrt((11 + 5 * math.sqrt(5)) / 8)
 class Returns(Vector):
     """For each policy, where a person's return lies in the declared range, from -1 to 1; and its square."""
 
-    norm = MeanReturns
     policies: tuple[Policy, ...]
     behaviour: Policy | None
     """By which actions were chosen; None where each row says how probable its action was."""
@@ -60,6 +58,11 @@ class Returns(Vector):
     @property
     def bound(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         return math.sqrt(len(self.policies) * (1 + SQUARES**2))
+
+    @property
+    def diameter(self) -> float:
+        """Returns and their squares together are as far apart as returns alone can be: squares cost nothing."""
+        return 2 * math.sqrt(len(self.policies))
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         """People without a usable episode are in the middle of the range."""
@@ -96,7 +99,7 @@ class Returns(Vector):
 class ActionShares(Vector):
     """How often a person took each action in each public cell, as shares of their steps. No entry is negative."""
 
-    norm = MeanWithinRightAngles
+    right_angles = True
     cells: Cells
     box: Box
     actions: int

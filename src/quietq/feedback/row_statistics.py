@@ -13,7 +13,6 @@ from jaxtyping import Float
 
 from quietq.feedback.loss import Loss, Phi
 from quietq.feedback.statistic import Columns, Starts, Vector, some_at_once
-from quietq.privacy.norms import MeanWithinRightAngles
 
 BATCH_ROUNDING = 2.0**-39
 """The batch dependence of a mean of vectors, from rounding: at most this, times its bound and the root of its size.
@@ -29,7 +28,7 @@ class Marginals(Vector):
     No entry is negative, so the vectors of two people are never more than a right angle apart.
     """
 
-    norm = MeanWithinRightAngles
+    right_angles = True
     loss: Loss
     dimension: int
     bins: int
@@ -67,7 +66,7 @@ class SecondMoments(Vector):
     than a right angle apart.
     """
 
-    norm = MeanWithinRightAngles
+    right_angles = True
     loss: Loss
     centred: Phi
     """From points of the unit box to coordinates around 0."""

@@ -11,6 +11,7 @@ people. A vector that is not finite counts as zero, so no refusal depends on wha
 Proof: docs/theory.md#mean-of-people.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from jaxtyping import Float, Int
 
 from quietq.privacy.checks import numbers
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.norms import MeanOfPeople, MeanReturns
 
 _STEPS = 2**40
 _PEOPLE_AT_ONCE = 4096  # whose vectors surely fit, in steps, into an integer of 64 bits
@@ -72,13 +72,18 @@ class Vector(Statistic):
     size: int
     bound: float
     """C, the length that every person's vector is clipped to."""
-    norm: ClassVar[type[MeanOfPeople] | type[MeanReturns]] = MeanOfPeople
-    """What the length of a mean of such vectors is measured in: by it goes how far apart two people's can be."""
+    right_angles: ClassVar[bool] = False
+    """Whether no two people's vectors can be more than a right angle apart (docs/theory.md#moments)."""
     rows_at_once: int = 2**18
 
     @abstractmethod
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         """Each person's vector: of that person's rows alone, to the last bit, whatever the batch and order."""
+
+    @property
+    def diameter(self) -> float:
+        """How far apart two people's vectors can be: in units of it a mean moves by 1/people (MeanOfPeople)."""
+        return (math.sqrt(2) if self.right_angles else 2.0) * self.bound
 
     def empty(self) -> Tally:
         return Tally(0, [np.zeros(self.size, object)])

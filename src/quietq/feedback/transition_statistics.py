@@ -16,7 +16,6 @@ from quietq.feedback.loss import Phi
 from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.noise.feature_maps import FeatureMap
-from quietq.privacy.norms import MeanWithinRightAngles
 
 ROOT = 2**0.5
 
@@ -91,7 +90,7 @@ class NormalisedMoments(Vector):
     Upper triangles, times root 2 beside the diagonal.
     """
 
-    norm = MeanWithinRightAngles
+    right_angles = True
     looked: Looked
     matrix: Float[np.ndarray, "numbers numbers"]
     """T, by earlier answers."""
@@ -117,7 +116,7 @@ class NormalisedMoments(Vector):
 class EndRates(Vector):
     """How often a person's steps end an episode, by a model and in fact, over a clip. Neither is below 0."""
 
-    norm = MeanWithinRightAngles
+    right_angles = True
     odds: Phi
     """The model: from states that steps led to, to log-odds."""
     dimension: int
@@ -142,7 +141,7 @@ class EndRewards(Vector):
     people <(u, 1), (w, 1)> = u w + 1 is never below 0 (docs/theory.md#end-rewards).
     """
 
-    norm = MeanWithinRightAngles
+    right_angles = True
     size: int = 2
     bound: float = ROOT
 

@@ -115,7 +115,7 @@ class Cloning(Mechanism):
         self._mu_threshold = budget.mu * math.sqrt(for_threshold / self.settings.threshold_rounds)
         self._mu_gradients = budget.mu * math.sqrt((1 - STATE_SHARE - for_threshold) / self.steps)
         clipped = () if returns is None else (Code.RETURNS_CLIPPED(*returns),)
-        self.conditions = (Code.POLICY_CLONED(), Code.ALL_EPISODES(), *clipped)
+        self.conditions = (Code.POLICY_CLONED(), Code.MEANS_OF_PEOPLE(), *clipped)
         whom = "all people" if self.own is None else f"the people whose returns are the best {100 * best:.3g} %, about"
         self.remarks = (
             f"The policy imitates {whom}, by a network of {self.hidden} hidden units and {self.steps} noisy "

@@ -43,12 +43,6 @@ SHARES = {"dynamics": 0.76, "reward": 0.09, "end": 0.11, "start": 0.04}
 END_REWARD_SHARE = 0.2
 """The part of the rewards' mu squared that rewards of steps that end an episode have, where they are learned apart."""
 MeanAndCovariance = tuple[np.ndarray, np.ndarray]
-PART_CODES = {
-    "dynamics": Code.WORLD_DYNAMICS(),
-    "reward": Code.WORLD_REWARDS(),
-    "end": Code.WORLD_ENDS(),
-    "start": Code.WORLD_STARTS(),
-}
 
 
 @dataclass(frozen=True)
@@ -174,11 +168,10 @@ class Moments(Mechanism):
         return Rounds(ends, self.budget, self._mu["end"] * math.sqrt(1 - SETTINGS.rate_share))
 
     def _conditions(self) -> tuple[Assumption, ...]:
-        released = tuple(code for part, code in PART_CODES.items() if part in self._mu)
         on_circles = (f"coordinates {i} and {j} on a circle" for i, j in self.model.circles)
         known = ", ".join([*self.model.known, *(f"coordinate {i}" for i in self.model.moves), *on_circles])
         declared = (Code.KNOWN_PARTS(known),) if known else ()
-        return *released, Code.ALL_EPISODES(), *declared
+        return Code.WORLD_PARTS(), Code.MEANS_OF_PEOPLE(), *declared
 
     def run(self) -> Generator[Query, np.ndarray, FittedWorld]:
         # The dynamics, by iterated private whitening of features and of what they leave unexplained.

@@ -166,7 +166,7 @@ class Path(InKernel):
     """The path of a kernel that has one: Exponential, Product or Additive."""
 
     name = "path"
-    conditions = (Code.GRID(),)
+    conditions = (Code.PUBLIC_POINTS(),)
 
     def __init__(self, feedback: AnyFeedback, budget: Budget, kernel: Kernel, **options: Any) -> None:
         self.tables = kernel.tables

@@ -19,17 +19,14 @@ from jaxtyping import Float
 
 from quietq.feedback.cells import Cells
 from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns, asked
-from quietq.feedback.row_statistics import BATCH_ROUNDING
 from quietq.feedback.sessions import Sessions
-from quietq.mechanisms.release import SLACK, Mechanism, Query, mean_of_people, release_or_simulate
+from quietq.mechanisms.release import Mechanism, Query, mean_of_people, release_or_simulate
 from quietq.noise.box import Box
-from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Account, Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import instance, real, shown
-from quietq.privacy.norms import MeanReturns
 from quietq.released.evaluated_policies import LONGEST, EvaluatedPolicies
 from quietq.released.publishable import Publishable
 
@@ -100,8 +97,8 @@ class PolicyValues(Mechanism):
         self.largest, self.error = self._statistic.bound + 1, 1e-12
         self.conditions = (
             Code.RETURNS_CLIPPED(low, high),
-            Code.PURE_FUNCTIONS(),
-            Code.FUNCTIONS_NOT_MADE_OF_DATA(),
+            Code.FUNCTIONS_KEEP_NOTHING(),
+            Code.NOT_MADE_OF_DATA(),
         )
         further = "" if self._cells is None else " nor the error of probabilities that were learnt,"
         self.remarks = (
@@ -122,11 +119,8 @@ class PolicyValues(Mechanism):
             statistic = replace(statistic, behaviour=partial(_by_cell, self._cells, table))
             mu *= math.sqrt(1 - LEARNING_SHARE)
         # The mean returns and squares, by the theorem above: squares cost nothing.
-        policies = len(self.names)
-        rounding = BATCH_ROUNDING * math.sqrt(statistic.size) * statistic.bound
-        sensitivity = 2 * math.sqrt(policies) / self.people * SLACK + rounding
-        law = Gaussian(sensitivity / mu, MeanReturns(policies))
-        return (yield Query(lambda feedback: feedback.mean(statistic), sensitivity, law)), law.sigma
+        query = mean_of_people(statistic, self.people, mu)
+        return (yield query), query.law.sigma
 
     def result(self, released: tuple[np.ndarray, float], certificate: Certificate) -> EvaluatedPolicies:
         (answer, sigma), (low, high) = released, self._statistic.returns

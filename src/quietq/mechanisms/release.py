@@ -123,17 +123,15 @@ class Mechanism(ABC):
 
 def mean_of_people(statistic: Vector, people: int, mu: float) -> Query:
     """The query that costs `mu`: the mean of the statistic over so many people, each clipped to its bound."""
-    assert issubclass(statistic.norm, MeanOfPeople)
-    sensitivity, law = _noise_of_mean(statistic.norm, statistic.bound, statistic.size, people, mu)
+    sensitivity, law = _noise_of_mean(statistic.diameter, statistic.bound, statistic.size, people, mu)
     return Query(partial(Feedback.mean, statistic=statistic), sensitivity, law)
 
 
 @lru_cache(maxsize=16)
-def _noise_of_mean(kind: type[MeanOfPeople], bound: float, size: int, people: int, mu: float) -> tuple[float, Gaussian]:
+def _noise_of_mean(diameter: float, bound: float, size: int, people: int, mu: float) -> tuple[float, Gaussian]:
     """The sensitivity of a mean of vectors, by the theorem above, and its noise: the same in all rounds of a fit."""
-    norm = kind(bound)
-    sensitivity = norm.diameter * bound / people * SLACK + BATCH_ROUNDING * math.sqrt(size) * bound
-    return sensitivity, Gaussian(sensitivity / mu, norm)
+    sensitivity = diameter / people * SLACK + BATCH_ROUNDING * math.sqrt(size) * bound
+    return sensitivity, Gaussian(sensitivity / mu, MeanOfPeople(diameter))
 
 
 @shows_nothing

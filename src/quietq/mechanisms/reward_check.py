@@ -156,7 +156,7 @@ class RewardCheck(Mechanism):
         if not is_own(reward) or reward.box != feedback.box:
             raise InvalidInput("released must be a private reward on the box that the feedback has.")
         self.relation, self.box, self.budget = feedback.relation, feedback.box, budget
-        self.largest, self.error, self.conditions = 1.0, 1e-12, (Code.ONE_COSINE(), Code.REWARD_NOT_MADE_OF_DATA())
+        self.largest, self.error, self.conditions = 1.0, 1e-12, (Code.ONE_COSINE(), Code.NOT_MADE_OF_DATA())
         # One feature for each coordinate: squares and products beside them make the cosine of opposed groups smaller.
         slopes = Polynomials(self.box.dimension, tuple(((i, 1),) for i in range(self.box.dimension)))
         items = feedback.features if isinstance(feedback.features, Categorical) else None

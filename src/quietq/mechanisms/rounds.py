@@ -146,7 +146,7 @@ class Rounds(Mechanism):
         scale = (people * self._mu_of_round * self.loss.curvature) ** 2
         self._noise = 4 * self._variance_of_people / scale / self.rounds
         self.basis = self._worthwhile(self.every)
-        self.conditions = (Code.MEANS_OF_PEOPLE(self.rounds + (2 if self._asks_where else 0)),)
+        self.conditions = (Code.MEANS_OF_PEOPLE(),)
 
     def _remarks(self, features: FeatureMap | None) -> tuple[str, ...]:
         remarks = list(self.remarks if self._asks_where else ())

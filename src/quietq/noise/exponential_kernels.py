@@ -23,7 +23,7 @@ from jaxtyping import Float
 
 from quietq.privacy.checks import instance, positive
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.kernel_norms import AdditiveNorm, AnyKernelNorm, ExponentialNorm, ProductNorm
+from quietq.privacy.kernel_norms import AnyKernelNorm, ExponentialNorm
 from quietq.privacy.relations import LipschitzBall
 
 
@@ -86,7 +86,7 @@ class Exponential(Kernel):
 
     @property
     def norm(self) -> ExponentialNorm:
-        return ExponentialNorm(self.beta)
+        return ExponentialNorm((self.beta,))
 
     def norm_on(self, points: np.ndarray, values: np.ndarray) -> float:
         """At increasing points, by the Markov property: O(points)."""
@@ -138,8 +138,8 @@ class Product(_ByCoordinate):
         return (self.parts,)
 
     @property
-    def norm(self) -> ProductNorm:
-        return ProductNorm(self.betas)
+    def norm(self) -> ExponentialNorm:
+        return ExponentialNorm(self.betas)
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ class Additive(_ByCoordinate):
         return tuple((part,) for part in self.parts)
 
     @property
-    def norm(self) -> AdditiveNorm:
-        return AdditiveNorm(tuple(part.norm for part in self.parts))
+    def norm(self) -> ExponentialNorm:
+        return ExponentialNorm(tuple(part.beta for part in self.parts), summed=True)
 
     def radius_of(self, balls: Sequence[LipschitzBall]) -> float:
         """The radius of one Lipschitz ball per coordinate, all of which may move at once."""
@@ -175,11 +175,10 @@ class Additive(_ByCoordinate):
 def kernel_of(norm: AnyKernelNorm) -> Kernel:
     """Returns the kernel of a norm, where its record says all of it; refused for features, which are code."""
     if isinstance(norm, ExponentialNorm):
-        return Exponential(norm.beta)
-    if isinstance(norm, ProductNorm):
-        return Product(norm.betas)
-    if isinstance(norm, AdditiveNorm):
-        return Additive(tuple(Exponential(part.beta) for part in norm.parts))
+        parts = tuple(map(Exponential, norm.betas))
+        if norm.summed:
+            return Additive(parts)
+        return parts[0] if len(parts) == 1 else Product(norm.betas)
     raise InvalidInput(f"The relation is declared in {norm.in_words()}: use quietq.paper.FiniteRankMechanism with it.")
 
 

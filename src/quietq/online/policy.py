@@ -191,7 +191,7 @@ class PrivateBandit(Checked, ABC):
     def _about_visits(self, counted: bool) -> tuple[Assumption, ...]:
         if not counted:
             return (Code.VISITS_TRUSTED(self.visits),)
-        return Code.VISITS_COUNTED(self.visits), Code.ONE_NAME()
+        return Code.VISITS_COUNTED(self.visits), Code.NAMES()
 
     def expected_error(self, arrivals: int | None = None) -> float:
         """How far off noise alone puts what is learned of an arm: its standard deviation, in ranges of an answer.

@@ -33,7 +33,7 @@ from quietq.noise.laws import RoundedLaw
 from quietq.online.policy import UNITS, PrivateBandit, are_counts
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import positive
-from quietq.privacy.norms import AnyNorm, Flips, TreeOfAnswers
+from quietq.privacy.norms import Answers, AnyNorm
 
 
 def levels_for(arrivals: int) -> int:
@@ -74,7 +74,7 @@ class TreeUCB(PrivateBandit):
 
     @property
     def norm(self) -> AnyNorm:
-        return TreeOfAnswers(self.levels)
+        return Answers(self.levels)
 
     def _start(self) -> SimpleNamespace:
         shape = self.arms, self.levels
@@ -170,10 +170,6 @@ class LocalUCB(PrivateBandit):
     def _take(self, shown: int, units: int) -> None:
         self.state.answers[shown] += 1
         self.state.units[shown] += units
-
-    @property
-    def norm(self) -> AnyNorm:
-        return Flips()
 
     @cached_property
     def law(self) -> RoundedLaw:

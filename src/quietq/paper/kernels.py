@@ -249,7 +249,7 @@ class WeightNoise(InKernel):
 
     @property
     def conditions(self) -> tuple[Assumption, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return (Code.WEIGHTS() if self.kernel.sample_points is None else Code.PROJECTED(),)
+        return (Code.PUBLIC_POINTS(),)
 
     def prepare(self, radius: float, levels: int | None) -> float:
         return self.kernel.worst_projection * math.sqrt(self.outputs)

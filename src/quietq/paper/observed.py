@@ -105,7 +105,7 @@ class Observed(Mechanism):
         self.error = FLOAT64 * self.largest  # of each neighbour's rewards; nothing is amplified
         self.sensitivity = (relation.radius + 2 * self.error) * math.sqrt(len(states))
         self.sigma = self.sensitivity / budget.mu
-        self.conditions = (Code.OBSERVED(len(states)),)
+        self.conditions = (Code.REWARDS_NOISED_ONCE(len(states)), Code.RANDOM_ACTIONS())
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         norm = ObservedRewards(len(self.states), 0)

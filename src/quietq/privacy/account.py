@@ -25,7 +25,7 @@ from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
 from quietq.privacy.relations import Relation
 
 if TYPE_CHECKING:
-    import dp_accounting
+    pass
 
 Thing = TypeVar("Thing", bound="Issued")
 _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
@@ -77,11 +77,11 @@ class Issued:
 
 
 class Account(ABC):
-    """Something that can be charged, and what was charged to it.
+    """Something that can be charged, and what was charged to it: `spending`.
 
-    What is promised are its caps, `spending.promised`, however releases were chosen. What was spent so far (`spent_mu`,
-    `get_epsilon`, `get_delta`) is a promise too only for a schedule fixed beforehand: neither how many releases there
-    are nor their size may depend on what came out.
+    What is promised are its caps, `spending.promised`, however releases were chosen. What was spent so far
+    (`spending.get_epsilon`, `spending.get_delta`) is a promise too only for a schedule fixed beforehand: neither how
+    many releases there are nor their size may depend on what came out.
     """
 
     persists: ClassVar[bool] = False
@@ -101,33 +101,6 @@ class Account(ABC):
     def book(self) -> object:
         """What tells two accounts apart: equal for those that add up in one place."""
 
-    def receipt(self, id: str) -> Receipt:
-        raise InvalidInput(f"{type(self).__name__} keeps no receipts: only a ledger does.")
-
-    @property
-    def budget(self) -> Budget | None:
-        return self.spending.budget
-
-    @property
-    def spent_mu(self) -> float:
-        return self.spending.spent_mu
-
-    @property
-    def remaining_mu(self) -> float:
-        return self.spending.remaining_mu
-
-    def get_epsilon(self, delta: float) -> float:
-        """The epsilon of what was charged so far, for a schedule fixed beforehand."""
-        return self.spending.get_epsilon(delta)
-
-    def get_delta(self, epsilon: float) -> float:
-        """The delta of what was charged so far, for a schedule fixed beforehand."""
-        return self.spending.get_delta(epsilon)
-
-    def to_event(self, *, fixed_schedule: bool = False) -> "dp_accounting.DpEvent":
-        """The promise as a dp-accounting event: the whole cap or, for a schedule fixed beforehand, what was spent."""
-        return self.spending.to_event(fixed_schedule=fixed_schedule)
-
 
 class Accountant(Account):
     """An account in memory: adds releases up, and refuses the one that would break the budget.
@@ -137,7 +110,7 @@ class Accountant(Account):
 
     >>> accountant = Accountant(Budget(epsilon=0.9, delta=1e-4))
     >>> receipt = accountant.charge(Cost.gaussian(0.02, rounds=100))
-    >>> round(accountant.get_epsilon(1e-4), 4), round(accountant.remaining_mu, 4)
+    >>> round(accountant.spending.get_epsilon(1e-4), 4), round(accountant.spending.remaining_mu, 4)
     (0.6016, 0.2044)
     >>> accountant.charge(Cost.gaussian(0.3))
     Traceback (most recent call last):
@@ -188,7 +161,7 @@ class Accountant(Account):
         raise TypeError("An Accountant guards one budget and is not copied or pickled; share the object itself.")
 
     def __repr__(self) -> str:
-        return f"Accountant({self.budget}, spent_mu={self.spent_mu:.6g}, remaining_mu={self.remaining_mu:.6g})"
+        return f"Accountant({self._spending.budget}, spent_mu={self._spending.spent_mu:.6g})"
 
 
 _ADVICE = (

@@ -121,7 +121,7 @@ class Code(Enum):
         "one-name-each",
         TRUSTED,
         SIGNER,
-        "Each row stands under the name of the person it came from, and nobody appears in the data under two names.",
+        "Each row or answer stands under the name of the person it came from, and nobody has two names.",
         "Where do names come from? Can one person have two, or write rows in another's name?",
     )
     ONE_OF_DECLARED = (
@@ -176,11 +176,11 @@ class Code(Enum):
     )
 
     # Which numbers were looked at.
-    GRID = (
-        "looked-at-grid",
+    PUBLIC_POINTS = (
+        "at-public-points",
         ENFORCED,
         SIGNER,
-        "The function was evaluated on a public grid only, noised once, and not kept.",
+        "The function was evaluated at public points only, or given as weights, noised once, and not kept.",
     )
     INCREMENTS_BETWEEN_KNOTS = (
         "increments-between-knots",
@@ -188,54 +188,27 @@ class Code(Enum):
         SIGNER,
         "Only the increments between {:d} public knots were used, noised once, and not kept.",
     )
-    WEIGHTS = (
-        "weights-given",
-        ENFORCED,
-        SIGNER,
-        "The function was given as weights, noised once, and not kept.",
-    )
-    PROJECTED = (
-        "projected",
-        ENFORCED,
-        SIGNER,
-        "The function was evaluated only at public sample points and projected, or given as weights, noised once, and "
-        "not kept.",
-    )
     MEANS_OF_PEOPLE = (
         "means-of-people",
         ENFORCED,
         SIGNER,
-        "Each of {:d} queries is a mean of one clipped vector per person, noised once, and depends on earlier answers "
-        "only.",
+        "Each query is a mean of one clipped vector per person, made of all their rows, noised once, and depends on "
+        "earlier answers only.",
     )
 
     # Worlds, policies and checks made of sessions.
-    WORLD_DYNAMICS = (
-        "world-dynamics",
+    WORLD_PARTS = (
+        "world-parts",
         ENFORCED,
         SIGNER,
-        "The dynamics and the distribution of states are released with noise, and no row.",
+        "The parts of a world that were not declared as known are released with noise, and no row: dynamics, states, "
+        "and what was told of starts, rewards and termination.",
     )
-    WORLD_STARTS = (
-        "world-starts",
-        ENFORCED,
-        SIGNER,
-        "The distribution of start states is released with noise, and no row.",
-    )
-    WORLD_REWARDS = ("world-rewards", ENFORCED, SIGNER, "The mean reward is released with noise, and no row.")
-    WORLD_ENDS = ("world-ends", ENFORCED, SIGNER, "The probability of termination is released with noise, and no row.")
     POLICY_CLONED = (
         "policy-cloned",
         ENFORCED,
         SIGNER,
         "The distribution of states and a policy that imitates people are released with noise, and no row.",
-    )
-    ALL_EPISODES = (
-        "all-episodes",
-        ENFORCED,
-        SIGNER,
-        "Each query is a mean of one clipped vector per person, made of all their episodes, noised once, and depends "
-        "on earlier answers only.",
     )
     KNOWN_PARTS = (
         "known-parts",
@@ -250,20 +223,21 @@ class Code(Enum):
         SIGNER,
         "Each person's return was clipped to [{:g}, {:g}], once over all of their episodes.",
     )
-    PURE_FUNCTIONS = (
+    FUNCTIONS_KEEP_NOTHING = (
         "functions-keep-nothing",
         TRUSTED,
         SIGNER,
-        "Policies, probabilities, cells and model are functions of one state at a time, never fail and keep nothing.",
+        "Functions that were given (policies, probabilities, cells, models, known parts of a world) take one state or "
+        "trajectory at a time, never fail and keep nothing.",
         "Who wrote these functions, and who read them?",
     )
-    FUNCTIONS_NOT_MADE_OF_DATA = (
-        "functions-not-made-of-data",
+    NOT_MADE_OF_DATA = (
+        "not-made-of-data",
         TRUSTED,
         SIGNER,
-        "Policies, probabilities, cells and model were not made from these people's data, but for releases of it, "
-        "which add up.",
-        "What were they made from?",
+        "What people were asked about (policies, rewards, worlds, functions, what is wanted) was not made from these "
+        "people's data, but for releases of it, which add up.",
+        "What was it made from?",
     )
     ONE_VOTE = (
         "one-vote",
@@ -276,27 +250,6 @@ class Code(Enum):
         ENFORCED,
         SIGNER,
         "Each person has one vote and one cosine, over all of their answers, by these and what was released.",
-    )
-    REWARD_NOT_MADE_OF_DATA = (
-        "reward-not-made-of-data",
-        TRUSTED,
-        SIGNER,
-        "The reward was not made from these people's data, but for releases, which add up.",
-        "What was it made from?",
-    )
-    POLICY_NOT_MADE_OF_DATA = (
-        "policy-not-made-of-data",
-        TRUSTED,
-        SIGNER,
-        "World, policy and what is wanted were not made from these people's data, but for releases, which add up.",
-        "What were they made from?",
-    )
-    KNOWN_FUNCTIONS = (
-        "known-functions-keep-nothing",
-        TRUSTED,
-        SIGNER,
-        "Functions that were declared as known take one state at a time, never fail and keep nothing.",
-        "Who wrote these functions, and who read them?",
     )
     CHECKS_COUNTED = (
         "checks-counted",
@@ -348,7 +301,7 @@ class Code(Enum):
         "rewards-noised-once",
         ENFORCED,
         SIGNER,
-        "At most {:d} rewards are released, each noised once, independently.",
+        "At most {:d} rewards were observed, each noised once, independently, before anything used it.",
     )
     REWARDS_CLIPPED = ("rewards-clipped", ENFORCED, SIGNER, "Rewards were clipped to {:g} in size.")
     STACKED = (
@@ -374,7 +327,6 @@ class Code(Enum):
         "Nobody gave more than {:d} answers, be it under two names.",
         "How are returning people recognised?",
     )
-    ONE_NAME = ("no-two-names", TRUSTED, SIGNER, "Nobody arrived under two names.", "Can one person have two names?")
     ARRIVALS_PUBLIC = (
         "arrivals-public",
         TRUSTED,
@@ -419,18 +371,6 @@ class Code(Enum):
     )
 
     # The paper's methods.
-    OBSERVED = (
-        "rewards-observed",
-        ENFORCED,
-        SIGNER,
-        "{:d} rewards were observed, under random actions, and each was noised once.",
-    )
-    REWARDS_SEEN = (
-        "rewards-seen",
-        ENFORCED,
-        SIGNER,
-        "At most {:d} rewards were observed, each noised once before anything used it.",
-    )
     FLOAT32_COVERED = (
         "float32-covered",
         ENFORCED,
@@ -442,14 +382,8 @@ class Code(Enum):
         ENFORCED,
         ENGINEER,
         "Noise of exactly the stated distribution was drawn from the operating system's generator, outside compiled "
-        "code, in whole numbers of a public step, noise/262144, and each number was used once.",
-    )
-    WHOLE_VALUES = (
-        "whole-values",
-        ENFORCED,
-        ENGINEER,
-        "Values were clipped and rounded to whole numbers of that step, which the noise covers, and added to it "
-        "without rounding.",
+        "code, in whole numbers of a public step, noise/262144, and each number was used once; values were clipped and "
+        "rounded to whole numbers of that step, which the noise covers, and added to it without rounding.",
     )
     RANDOM_ACTIONS = (
         "random-actions",
@@ -473,19 +407,13 @@ class Code(Enum):
         "from-noised",
         ENFORCED,
         SIGNER,
-        "Networks, targets and actions come from noised parameters only.",
+        "Networks, targets, values and actions come from public states and noised numbers only.",
     )
     USED_IN_ONE_ROUND = (
         "used-in-one-round",
         ENFORCED,
         SIGNER,
         "Each transition was used in one round only; one that is observed again counts as another.",
-    )
-    FROM_RELEASED_MEANS = (
-        "from-released-means",
-        ENFORCED,
-        SIGNER,
-        "Policy, moves and values were computed from public states and released means only.",
     )
     LIPSCHITZ_VALUES = (
         "lipschitz-values",
@@ -512,37 +440,13 @@ class Code(Enum):
         SIGNER,
         "Visits and returns were summed over {:d} trajectories, as declared: whoever gave none counts as an empty one.",
     )
-    NOISE_FOLLOWS_DATA = (
-        "noise-follows-data",
-        ENFORCED,
-        SIGNER,
-        "The size of the noise follows the data by a smooth bound, and is not released.",
-    )
-    SMOOTH_NOISE = (
-        "smooth-noise",
-        ENFORCED,
-        ENGINEER,
-        "Noise of exactly the stated distribution was drawn once from the operating system's generator.",
-    )
-    WEIGHTS_CLIPPED = (
-        "weights-clipped",
-        ENFORCED,
-        ENGINEER,
-        "Weights were clipped to {:g} in size, and the sum was rounded to multiples of {:g}.",
-    )
+    WEIGHTS_CLIPPED = ("weights-clipped", ENFORCED, ENGINEER, "Weights were clipped to {:g} in size.")
     WEIGHTS_EXACT = (
         "weights-exact",
         TRUSTED,
         ENGINEER,
         "Weights were computed to within 1e-7 of their bound, and that to twelve digits, which the noise covers.",
         "Is it an unmodified quietq?",
-    )
-    CELLS_KEEP_NOTHING = (
-        "cells-keep-nothing",
-        TRUSTED,
-        SIGNER,
-        "The rule of the cells takes one trajectory at a time, never fails and keeps nothing.",
-        "Who wrote the rule, and who read it?",
     )
     ONE_TRAJECTORY_EACH = (
         "one-trajectory-each",

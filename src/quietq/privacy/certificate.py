@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from quietq.privacy.assumptions import ABOUT_ACCOUNTS, Assumption, Code
 from quietq.privacy.budget import Budget, gaussian_event
-from quietq.privacy.checks import real, shown
+from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import implies
 from quietq.privacy.kernel_norms import Family
@@ -29,12 +29,13 @@ from quietq.privacy.norms import (
     TRAINED_METHODS,
     Answers,
     AnyNorm,
+    EncodedMoments,
     ObservedRewards,
     ShapedIncrements,
     SmoothBound,
     sensitivity,
 )
-from quietq.privacy.records import Flag, Line, Positive, Record, checked_by, line, read_record
+from quietq.privacy.records import Flag, Line, Positive, Real, Record, read_record
 from quietq.privacy.relations import (
     AnyRelation,
     Arrivals,
@@ -53,9 +54,11 @@ SCHEMA = 4
 MOST_QUERIES = 500
 MOST_SENTENCES = 100
 """Assumptions, and remarks."""
-Sides = Annotated[tuple[tuple[float, float], ...], Meta(max_length=5_000)]
+Sides = Annotated[tuple[tuple[Real, Real], ...], Meta(min_length=1, max_length=5_000)]
 """A pair (low, high) for each coordinate."""
 Standing = Literal["certified", "claimed", "none"]
+_ONE_QUERY = (ShapedIncrements, SmoothBound, Answers, EncodedMoments)
+"""Norms of which a certificate has one query alone, because what neighbours differ by takes long to compute."""
 _METHOD = re.compile("[a-z][a-z0-9/-]*")
 _CLOSE = 1e-9
 """Relative: what rounding may do to two ways of computing one number."""
@@ -87,7 +90,7 @@ _ABOUT_NOISE: dict[Family, tuple[tuple[Code, ...], ...]] = {
         (Code.EXACT_NOISE, Code.WHOLE_NOISE, Code.OWN_CODE),
     ),
     "pure": ((Code.NUMBERS_BOUNDED, Code.FLIPPED, Code.OWN_CODE), (Code.EXACT_NOISE, Code.FLIPPED, Code.OWN_CODE)),
-    "smooth": ((Code.WEIGHTS_EXACT, Code.OWN_CODE), (Code.SMOOTH_NOISE, Code.OWN_CODE)),
+    "smooth": ((Code.WEIGHTS_EXACT, Code.OWN_CODE), (Code.EXACT_NOISE, Code.OWN_CODE)),
 }
 """By the family of the noise, of which codes each certificate has one or the other."""
 _ABOUT_RELATION: dict[type[Relation], tuple[tuple[Code, ...], ...]] = {
@@ -106,7 +109,7 @@ _ABOUT_RELATION: dict[type[Relation], tuple[tuple[Code, ...], ...]] = {
 """By the relation, who vouches that neighbours are as it says."""
 _BRINGS = (
     (Code.ONE_OF_DECLARED, (Code.NAMES,)),
-    (Code.VISITS_COUNTED, (Code.ONE_NAME,)),
+    (Code.VISITS_COUNTED, (Code.NAMES,)),
     (Code.REWARD_OF_STATE, (Code.INDEPENDENT,)),
 )
 """What an assumption cannot be stated without."""
@@ -153,21 +156,6 @@ class AnsweredQuery(Record, frozen=True, tag=False, tag_field=None):
         require(self.family in self.norm.families, f"No {self.family} noise is measured in {self.norm}.")
 
 
-def _box(name: str, value: object) -> tuple[tuple[float, float], ...]:
-    sides = value if isinstance(value, list | tuple) else ()
-    pairs = bool(sides) and all(isinstance(side, list | tuple) and len(side) == 2 for side in sides)
-    require(pairs, f"{name} must be pairs (low, high), one for each coordinate, not {shown(value)}.")
-    box = tuple((real(name, low), real(name, high)) for low, high in sides)
-    require(all(low < high for low, high in box), f"{name} must have low below high, not {shown(value)}.")
-    return box
-
-
-def _lines(name: str, value: object) -> tuple[str, ...]:
-    if isinstance(value, list | tuple):
-        return tuple(line("A remark", one) for one in value)
-    raise InvalidCertificate(f"{name} must be a tuple of sentences, not {shown(value)}.")
-
-
 class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     """An immutable statement of privacy, in JSON and in plain words.
 
@@ -189,7 +177,7 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     """The (epsilon, delta) that is promised: what all queries together cost at the most."""
     queries: Annotated[tuple[AnsweredQuery, ...], Meta(max_length=MOST_QUERIES)] = ()
     """The noisy answers that the release is made of, one after the other, all with noise of one family."""
-    domain: Annotated[Sides, checked_by(_box)] | None = None
+    domain: Sides | None = None
     """The public box of states, a pair (low, high) for each coordinate; slopes and norms are those over this box."""
     expected_error: Positive | None = None
     """The expected root mean square error of the released values, apart from a constant; public. It is over the box, by
@@ -198,7 +186,7 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     assumptions: Annotated[tuple[Assumption, ...], Meta(max_length=MOST_SENTENCES)] = ()
     """What the promise stands on: each a `code` of a closed list, from which it follows who vouches, and the `values`
     of its sentence."""
-    remarks: Annotated[tuple[str, ...], checked_by(_lines), Meta(max_length=MOST_SENTENCES)] = ()
+    remarks: Annotated[tuple[Line, ...], Meta(max_length=MOST_SENTENCES)] = ()
     """For the reader: choices made and why, conditions that failed."""
     reproducible: Flag = False
     """A seed or key was given, so that whoever knows it can subtract the noise: not private."""
@@ -210,6 +198,8 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(bool(self.method.strip()), "method must be named.")
+        sides = self.domain or ()
+        require(all(low < high for low, high in sides), f"domain must have low below high, not {shown(self.domain)}.")
         if self.standing == "none":
             require(self.budget is None, "A certificate of standing 'none' must not state epsilon and delta.")
             return
@@ -234,8 +224,7 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
             refused = f"The method {part!r} proves nothing, so it can be 'claimed' at most and not 'certified'."
             require(known is None or known.standing == "certified", refused)
         require(bool(self.queries), "What is certified needs the queries that were answered, with their noise.")
-        # so that no file can ask for thousands of sensitivities that take long to compute
-        alone = any(isinstance(one.norm, ShapedIncrements | SmoothBound | Answers) for one in self.queries)
+        alone = any(isinstance(one.norm, _ONE_QUERY) for one in self.queries)
         several = "Noise on knots, on answers of arrivals, or that follows the data, is one query alone."
         require(len(self.queries) == 1 or not alone, several)
         own = TRAINED_METHODS[self.method].norm if self.method in TRAINED_METHODS else None
@@ -260,10 +249,9 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
             somebody = f"A certified promise must state this, or what takes its place: {codes[0].sentence}"
             require(not stated.keys().isdisjoint(codes), somebody)
         facts: dict[Code, object] = {code: getattr(relation, name, None) for code, name in _OF_RELATION.items()}
-        facts |= {Code.MEANS_OF_PEOPLE: len(self.queries)}
         norm = self.queries[0].norm
         if isinstance(norm, ObservedRewards):
-            facts |= dict.fromkeys((Code.REWARDS_NOISED_ONCE, Code.OBSERVED, Code.REWARDS_SEEN), norm.count)
+            facts[Code.REWARDS_NOISED_ONCE] = norm.count
         for code, fact in facts.items():
             agrees = code not in stated or stated[code] == (fact,)
             require(agrees, f"The certificate says otherwise than its assumption {code.value!r}: {fact!r}.")

@@ -7,12 +7,13 @@ See docs/theory.md#gaussian-process and docs/theory.md#exponential-kernel.
 """
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from quietq.privacy.checks import plural, shown
-from quietq.privacy.errors import InvalidInput, NoRkhsRadius
-from quietq.privacy.records import Count, Line, Positive, Record, checked_by
+from msgspec import Meta
+
+from quietq.privacy.checks import plural
+from quietq.privacy.errors import NoRkhsRadius
+from quietq.privacy.records import Count, Flag, Line, Positive, Record
 
 if TYPE_CHECKING:
     from quietq.privacy.relations import Relation
@@ -23,20 +24,6 @@ data by a smooth bound."""
 MOST_COORDINATES = 256
 """Of a kernel: no file can ask for thousands."""
 _RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
-
-
-def _listed(values: Sequence[float]) -> str:
-    """Numbers, one after the other: 1, 2.5 and 3."""
-    *rest, last = (f"{value:g}" for value in values)
-    return f"{', '.join(rest)} and {last}" if rest else last
-
-
-def _several(name: str, value: object) -> tuple[Any, ...]:
-    if isinstance(value, list | tuple) and 1 <= len(value) <= MOST_COORDINATES:
-        return tuple(value)
-    raise InvalidInput(
-        f"{name} must be a list of 1 to {MOST_COORDINATES}, one for each coordinate, not {shown(value)}."
-    )
 
 
 class Norm(Record, frozen=True):
@@ -95,58 +82,36 @@ class KernelNorm(Norm, frozen=True):
 
 
 class ExponentialNorm(KernelNorm, frozen=True, tag="exponential"):
-    """The norm of exp(-beta |x - y|), in which Lipschitz functions are bounded."""
+    """The norm of exponential kernels exp(-beta |x - y|), one for each coordinate: of their product, or of their sum.
 
-    beta: Positive
+    Where they are summed, functions are given by one part for each coordinate, and the parts' squared norms add. On one
+    coordinate Lipschitz functions are bounded in it.
+    """
 
-    @property
-    def largest_value(self) -> float:
-        return 1.0
-
-    def of_lipschitz(self, radius: float, lipschitz: float) -> float:
-        """|f|^2 = (f(0)^2 + f(1)^2)/2 + |f'|^2/(2 beta) + beta |f|^2/2 over [0, 1], approached by a zigzag."""
-        return math.sqrt(radius**2 * (1 + self.beta / 2) + lipschitz**2 / (2 * self.beta))
-
-    def in_words(self) -> str:
-        return f"the exponential kernel with beta {self.beta:g}"
-
-
-class AdditiveNorm(KernelNorm, frozen=True, tag="additive"):
-    """The norm of one exponential kernel for each coordinate: squared norms of the parts, as they are given, add."""
-
-    parts: Annotated[tuple[ExponentialNorm, ...], checked_by(_several)]
-
-    @property
-    def dimension(self) -> int:
-        return len(self.parts)
-
-    @property
-    def largest_value(self) -> float:
-        return math.sqrt(len(self.parts))
-
-    def in_words(self) -> str:
-        return f"the additive kernel with beta {_listed([part.beta for part in self.parts])}"
-
-    def aside(self) -> str:
-        return " (the parts' own norms, squared and summed)"
-
-
-class ProductNorm(KernelNorm, frozen=True, tag="product"):
-    """The norm of a product of exponential kernels, one for each coordinate."""
-
-    betas: Annotated[tuple[Positive, ...], checked_by(_several)]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for beta in self.betas:
-            ExponentialNorm(beta)
+    betas: Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=MOST_COORDINATES)]
+    summed: Flag = False
 
     @property
     def dimension(self) -> int:
         return len(self.betas)
 
+    @property
+    def largest_value(self) -> float:
+        return math.sqrt(len(self.betas)) if self.summed else 1.0
+
+    def of_lipschitz(self, radius: float, lipschitz: float) -> float:
+        """|f|^2 = (f(0)^2 + f(1)^2)/2 + |f'|^2/(2 beta) + beta |f|^2/2 over [0, 1], approached by a zigzag."""
+        [beta] = self.betas  # of one coordinate, as the ball is
+        return math.sqrt(radius**2 * (1 + beta / 2) + lipschitz**2 / (2 * beta))
+
     def in_words(self) -> str:
-        return f"the product kernel with beta {_listed(self.betas)}"
+        kind = "product" if self.dimension > 1 else "exponential"
+        *others, last = (f"{beta:g}" for beta in self.betas)
+        listed = f"{', '.join(others)} and {last}" if others else last
+        return f"the {'additive' if self.summed else kind} kernel with beta {listed}"
+
+    def aside(self) -> str:
+        return " (the parts' own norms, squared and summed)" if self.summed else ""
 
 
 class FeatureNorm(KernelNorm, frozen=True, tag="features"):
@@ -179,4 +144,4 @@ class BandLimitedNorm(KernelNorm, frozen=True, tag="band-limited"):
         return f"the band-limited kernel with half-width {self.half_width:g} ({plural(self.rank, 'term')})"
 
 
-AnyKernelNorm = ExponentialNorm | AdditiveNorm | ProductNorm | FeatureNorm | BandLimitedNorm
+AnyKernelNorm = ExponentialNorm | FeatureNorm | BandLimitedNorm

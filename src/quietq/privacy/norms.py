@@ -14,16 +14,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Meta
 
-from quietq.privacy.checks import plural, positive, real, shown
+from quietq.privacy.checks import plural, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.kernel_norms import (
-    AdditiveNorm,
     BandLimitedNorm,
     ExponentialNorm,
     FeatureNorm,
     Norm,
-    ProductNorm,
 )
 from quietq.privacy.records import Count, Natural, Positive, Probability, checked_by
 from quietq.privacy.relations import Arrivals, LipschitzBall, OnePerson, Relation, Trajectories
@@ -156,43 +155,15 @@ class IncrementGauge(Norm, frozen=True, tag="increments"):
 
 
 class MeanOfPeople(Norm, frozen=True, tag="mean-of-people"):
-    """The length of a mean of people's vectors, each clipped to a bound: for OnePerson 2 bound/people."""
+    """The length of a mean of people's vectors, no two of which can be further apart than a diameter."""
 
-    bound: Positive
-    diameter: ClassVar[float] = 2.0
-    """How far apart the vectors of two people can be, in units of the bound."""
+    diameter: Positive
 
     def largest_difference(self, relation: Relation) -> float | None:
-        return self.diameter * self.bound / relation.people if isinstance(relation, OnePerson) else None
+        return self.diameter / relation.people if isinstance(relation, OnePerson) else None
 
     def __str__(self) -> str:
-        return f"the length of a mean of people's vectors, each clipped to {self.bound:g}"
-
-
-class MeanWithinRightAngles(MeanOfPeople, frozen=True, tag="mean-within-right-angles"):
-    """The same for vectors of which no two are more than a right angle apart: sqrt(2) bound/people."""
-
-    diameter: ClassVar[float] = math.sqrt(2)
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}, no two of which are at more than a right angle"
-
-
-class MeanReturns(Norm, frozen=True, tag="returns"):
-    """The length of mean returns of policies, and of their squares, in units of half the range of each: for OnePerson
-    2 sqrt(policies)/people.
-    """
-
-    policies: Count
-
-    def largest_difference(self, relation: Relation) -> float | None:
-        return 2 * math.sqrt(self.policies) / relation.people if isinstance(relation, OnePerson) else None
-
-    def __str__(self) -> str:
-        return (
-            f"the length of mean returns of {plural(self.policies, 'policy', 'policies')}, and of their squares, in "
-            "units of half the range that each is clipped to"
-        )
+        return f"the length of a mean of people's vectors, no two of which are further apart than {self.diameter:g}"
 
 
 # What noises as it learns: observed rewards, rounds of averages and gradients, values. All that the paper's methods see
@@ -208,7 +179,10 @@ def rounding(operations: int, people: int | None) -> float:
 
 
 class ObservedRewards(Norm, frozen=True, tag="rewards"):
-    """The Euclidean norm of so many observed rewards together: radius sqrt(count), and what rounding adds."""
+    """The Euclidean norm of so many observed rewards together: radius sqrt(count), and what rounding adds.
+
+    Of a mean of n rewards it is taken in units of 1/sqrt(n), so that the mean counts as one reward.
+    """
 
     count: Count
     operations: Natural
@@ -219,20 +193,7 @@ class ObservedRewards(Norm, frozen=True, tag="rewards"):
         return rounded * relation.sup_radius * math.sqrt(self.count)
 
     def __str__(self) -> str:
-        return f"the Euclidean norm of {plural(self.count, 'observed reward')} together"
-
-
-class MeanRewards(Norm, frozen=True, tag="mean-rewards"):
-    """Mean rewards of several rounds, in units of the root of their number in a round: radius sqrt(rounds)."""
-
-    rounds: Count
-    operations: Natural
-
-    def largest_difference(self, relation: Relation) -> float:
-        return ObservedRewards(self.rounds, self.operations).largest_difference(relation)
-
-    def __str__(self) -> str:
-        return f"units of the root of the number of mean rewards in a round, of {plural(self.rounds, 'round')} together"
+        return f"the Euclidean norm of {plural(self.count, 'observed reward')}, or of means in units of 1/sqrt(n)"
 
 
 class RewardGradients(Norm, frozen=True, tag="reward-gradients"):
@@ -240,24 +201,15 @@ class RewardGradients(Norm, frozen=True, tag="reward-gradients"):
 
     rounds: Count
     radius: Positive
-    each: ClassVar[str] = "round's gradient"
-    one: ClassVar[str] = "round"
 
     def largest_difference(self, relation: Relation) -> float:
         return math.sqrt(self.rounds) * max(1.0, relation.sup_radius / self.radius)
 
     def __str__(self) -> str:
         return (
-            f"units of what rewards that differ by {self.radius:g} do to a {self.each}, of "
-            f"{plural(self.rounds, self.one)} together"
+            f"units of what rewards that differ by {self.radius:g} do to a round's gradient, of "
+            f"{plural(self.rounds, 'round')} together"
         )
-
-
-class ClippedGradients(RewardGradients, frozen=True, tag="clipped-gradients"):
-    """The same for gradients that were clipped one by one."""
-
-    each: ClassVar[str] = "gradient step"
-    one: ClassVar[str] = "step"
 
 
 class KnotValues(Norm, frozen=True, tag="values"):
@@ -303,48 +255,26 @@ class SmoothBound(Norm, frozen=True, tag="smooth-bound"):
 
 
 class Answers(Norm, frozen=True, tag="answers"):
-    """Units of the range of an answer, summed over all sums that a person is in: for Arrivals as many as visits."""
+    """Units of the range of an answer, summed over all sums that a person is in: for Arrivals visits times levels.
+
+    Of an answer that is flipped with some probability, the range is whether it was: the odds are e^(1/size).
+    """
 
     families: ClassVar = ("gaussian", "pure")
-    contexts: ClassVar[bool] = False
-    """Whether it is for policies that look at contexts."""
+    levels: Count = 1
+    """Of a tree of sums, on each of which an answer is in one node; 1 where it is in one sum."""
 
     def largest_difference(self, relation: Relation) -> float | None:
-        if not isinstance(relation, Arrivals) or relation.contexts is not self.contexts:
+        if not isinstance(relation, Arrivals) or relation.contexts:
             return None
-        return relation.visits * self.of_one_visit(relation.arrivals)
-
-    def of_one_visit(self, arrivals: int | None) -> float:
-        """Returns how far one visit can move all sums together."""
-        return 1.0
-
-    def __str__(self) -> str:
-        return "units of the range of an answer, summed over all sums that a person is in"
-
-
-class Flips(Answers, frozen=True, tag="flips"):
-    """The logarithm of the odds that an answer is passed on as it is: for Arrivals as many as visits."""
-
-    families: ClassVar = ("pure",)
-
-    def __str__(self) -> str:
-        return "units of the logarithm of the odds that an answer is passed on as it is"
-
-
-class TreeOfAnswers(Answers, frozen=True, tag="tree-of-answers"):
-    """Units of the range of an answer, summed over the levels of a tree: visits times levels."""
-
-    families: ClassVar = ("pure",)
-    levels: Count
-
-    def of_one_visit(self, arrivals: int | None) -> float:
-        """Each answer is in one node on each level, and there must be a leaf for everybody."""
-        if arrivals is None or (arrivals - 1).bit_length() > self.levels - 1:  # there are 2^(levels - 1) leaves
+        arrivals = relation.arrivals  # of which each must have a leaf, and there are 2^(levels - 1)
+        if self.levels > 1 and (arrivals is None or (arrivals - 1).bit_length() > self.levels - 1):
             raise InvalidInput(f"A tree of {self.levels} levels has no place for all arrivals.")
-        return self.levels
+        return relation.visits * float(self.levels)
 
     def __str__(self) -> str:
-        return f"units of the range of an answer, summed over {plural(self.levels, 'level')} of a tree"
+        levels = "" if self.levels == 1 else f" on {self.levels} levels of a tree"
+        return f"units of the range of an answer, summed over all sums that a person is in{levels}"
 
 
 def longest_column(scales: Sequence[float], decays: Sequence[float], steps: int) -> float:
@@ -357,33 +287,31 @@ def longest_column(scales: Sequence[float], decays: Sequence[float], steps: int)
     return math.sqrt(1 + math.fsum(a * (1 - p ** (steps - 1)) / (1 - p) for a, p in pairs))
 
 
-def _fractions(name: str, value: object) -> tuple[float, ...]:
-    """Returns positive numbers, so that the matrix has no negative entry, as the theorem asks."""
-    if isinstance(value, list | tuple) and all(isinstance(one, float) and 0 < one < 1 for one in value):
-        return tuple(value)
-    raise InvalidInput(f"{name} must be numbers between 0 and 1, not {shown(value)}.")
+Buffers = Annotated[tuple[Annotated[float, Meta(gt=0, lt=1)], ...], Meta(max_length=64)]
+"""Numbers above 0, so that the matrix has no negative entry, as the theorem asks."""
 
 
-class EncodedMoments(Answers, frozen=True, tag="encoded-moments"):
+class EncodedMoments(Norm, frozen=True, tag="encoded-moments"):
     """The Frobenius norm of sums of zz' that were encoded by a Toeplitz matrix of a few buffers: visits times sqrt(2)
     length^2 times the longest column of that matrix.
     """
 
-    families: ClassVar = ("gaussian",)
-    contexts: ClassVar = True
-    scales: Annotated[tuple[float, ...], checked_by(_fractions)]
-    decays: Annotated[tuple[float, ...], checked_by(_fractions)]
+    scales: Buffers
+    decays: Buffers
     length: Positive
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.scales) != len(self.decays) or len(self.scales) > 64:
-            raise InvalidInput("scales and decays must be equally many, at most 64, one of each for every buffer.")
+        if len(self.scales) != len(self.decays):
+            raise InvalidInput("scales and decays must be equally many, one of each for every buffer.")
 
-    def of_one_visit(self, arrivals: int | None) -> float:
-        if arrivals is None:
+    def largest_difference(self, relation: Relation) -> float | None:
+        if not isinstance(relation, Arrivals) or not relation.contexts:
+            return None
+        if relation.arrivals is None:
             raise InvalidInput("A running sum needs a number of arrivals.")
-        return math.sqrt(2) * longest_column(self.scales, self.decays, arrivals) * self.length**2
+        longest = longest_column(self.scales, self.decays, relation.arrivals)
+        return relation.visits * (math.sqrt(2) * longest * self.length**2)
 
     def __str__(self) -> str:
         return (
@@ -394,24 +322,16 @@ class EncodedMoments(Answers, frozen=True, tag="encoded-moments"):
 
 AnyNorm = (
     ExponentialNorm
-    | AdditiveNorm
-    | ProductNorm
     | FeatureNorm
     | BandLimitedNorm
     | ShapedIncrements
     | IncrementGauge
     | MeanOfPeople
-    | MeanWithinRightAngles
-    | MeanReturns
     | ObservedRewards
-    | MeanRewards
     | RewardGradients
-    | ClippedGradients
     | KnotValues
     | SmoothBound
     | Answers
-    | Flips
-    | TreeOfAnswers
     | EncodedMoments
 )
 """All norms that something can be certified in."""
@@ -444,9 +364,9 @@ TRAINED_METHODS = {
     "published": TrainedMethod("claimed"),
     "reward": TrainedMethod("certified"),
     "actor-critic": TrainedMethod("certified"),
-    "value": TrainedMethod("certified", MeanRewards, "knots"),
+    "value": TrainedMethod("certified", ObservedRewards, "knots"),
     "value-network": TrainedMethod("certified", RewardGradients),
-    "gradient": TrainedMethod("certified", ClippedGradients),
+    "gradient": TrainedMethod("certified", RewardGradients),
     "input": TrainedMethod("certified", ObservedRewards, "knots"),
     "output": TrainedMethod("certified", KnotValues, "noised knots"),
     "evaluation": TrainedMethod("certified", SmoothBound),

@@ -8,14 +8,14 @@ fields that a kind does not have are refused.
 
 import functools
 import typing
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
 from msgspec.structs import force_setattr
 
-from quietq.privacy.checks import Check, count, flag, positive, probability, real, shown
+from quietq.privacy.checks import Check, count, flag, optional, positive, probability, real, shown
 from quietq.privacy.errors import InvalidInput
 
 Kept = TypeVar("Kept", bound="Record")
@@ -42,36 +42,38 @@ Flag = Annotated[bool, checked_by(flag)]
 Line = Annotated[str, checked_by(line)]
 
 
-@functools.cache
-def _checks(kind: type["Record"]) -> Mapping[str, tuple[Check, bool]]:
-    """By field, the check of its type, and whether the field may be None instead."""
-    found: dict[str, tuple[Check, bool]] = {}
-    for name, hint in typing.get_type_hints(kind, include_extras=True).items():
-        parts = typing.get_args(hint)
-        for part in (hint, *parts):
-            for meta in getattr(part, "__metadata__", ()):
-                if isinstance(meta, Meta) and meta.extra is not None:
-                    found[name] = meta.extra["check"], type(None) in parts
-    return found
+def _check_of(hint: Any) -> Check | None:
+    """Returns the check that a type carries, be it by itself, beside None, or for each item of a tuple."""
+    carried = [one.extra["check"] for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta) and one.extra]
+    if carried:
+        return carried[0]
+    inner = [check for check in map(_check_of, typing.get_args(hint)) if check is not None]
+    if not inner:
+        return None
+    [check] = set(inner)  # of one tuple, all items have the same
+    return _of_each(check) if typing.get_origin(hint) is tuple else optional(check)
+
+
+def _of_each(check: Check) -> Check:
+    """Returns the check of a tuple whose items have this check."""
+    return lambda name, value: [check(name, one) for one in value] if isinstance(value, list | tuple) else value
 
 
 @functools.cache
-def _types(kind: type["Record"]) -> Mapping[str, Any]:
-    """By field, its type."""
-    return {field.name: field.type for field in msgspec.structs.fields(kind)}
+def _fields(kind: type["Record"]) -> Sequence[tuple[str, Any, Check | None]]:
+    """Returns each field's name, its type, and the check that its type carries."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return [(field.name, field.type, _check_of(hints[field.name])) for field in msgspec.structs.fields(kind)]
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
     """Something stated, immutable, with every field checked when it is built."""
 
     def __post_init__(self) -> None:
-        for name, (check, optional) in _checks(type(self)).items():
+        for name, hint, check in _fields(type(self)):
             value = getattr(self, name)
-            if value is not None or not optional:
-                force_setattr(self, name, check(name, value))
-        for name, hint in _types(type(self)).items():
             try:
-                force_setattr(self, name, msgspec.convert(getattr(self, name), hint))
+                force_setattr(self, name, msgspec.convert(value if check is None else check(name, value), hint))
             except msgspec.ValidationError as error:
                 raise InvalidInput(f"{name} is of another type than it must be: {error}.") from None
 

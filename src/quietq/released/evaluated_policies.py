@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from quietq.noise import Box
 from quietq.privacy import Certificate, Code
-from quietq.privacy.norms import AnyNorm, MeanReturns, MeanWithinRightAngles
+from quietq.privacy.norms import AnyNorm, MeanOfPeople
 from quietq.privacy.records import Positive
 from quietq.released.publishable import Json, Publishable, require
 
@@ -80,10 +80,10 @@ class EvaluatedPolicies(Publishable, tag="policy-values"):
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         *learnt, last = norms
-        require(isinstance(last, MeanReturns), "its noise must be that of mean returns")
-        require(last == MeanReturns(len(self.names)), "its certificate must be for as many policies")
-        means = all(isinstance(one, MeanWithinRightAngles) for one in learnt)
-        require(means, "its other noise must be of means")
+        require(last == MeanOfPeople(2 * math.sqrt(len(self.names))), "its certificate must be for as many policies")
+        require(
+            all(one == MeanOfPeople(math.sqrt(2)) for one in learnt), "its other noise must be of shares of actions"
+        )
         ranges = [one.values for one in certificate.assumptions if one.code is Code.RETURNS_CLIPPED]
         require(len(ranges) == 1, "its certificate must state the range that returns were clipped to")
         low, high = (float(end) for end in ranges[0])

@@ -15,7 +15,7 @@ from quietq.noise.box import UNIT, Box
 from quietq.noise.grid_path import look_up
 from quietq.privacy import Certificate, Code
 from quietq.privacy.checks import count
-from quietq.privacy.kernel_norms import AdditiveNorm, ExponentialNorm, Norm, ProductNorm
+from quietq.privacy.kernel_norms import ExponentialNorm, Norm
 from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements
 from quietq.released.publishable import Publishable, check_outputs, require
 
@@ -63,7 +63,9 @@ class PrivateFunction(Publishable):
 class PrivateTable(PrivateFunction, tag="table"):
     """Released values on a dyadic grid; a query reads the nearest."""
 
-    noise: ClassVar = (ExponentialNorm, ProductNorm)
+    noise: ClassVar = (ExponentialNorm,)
+    summed: ClassVar[bool] = False
+    """Whether it is of a kernel that sums parts."""
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, "..."]
     levels: Annotated[int, Meta(ge=1, le=26)]
@@ -88,6 +90,8 @@ class PrivateTable(PrivateFunction, tag="table"):
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """Released values are whole multiples of the step that noise was rounded to, which others are not."""
         super().check_norms(norms, certificate)
+        combined = all(isinstance(norm, ExponentialNorm) and norm.summed is self.summed for norm in norms)
+        require(combined, f"its noise must be that of a {type(self).__name__}")
         steps = [float(one.values[0]) for one in certificate.assumptions if one.code is Code.EXACT_NOISE]
         rounded = all((np.rint(self.values / step) * step == self.values).all() for step in steps)
         require(rounded, "its values are not multiples of the step that its certificate says they were rounded to")
@@ -123,7 +127,7 @@ class PrivateKnots(PrivateFunction, tag="knots"):
 class PrivateSum(PrivateTable, tag="sum"):
     """Released functions of one coordinate each, on dyadic grids, summed; `values` has a row for each coordinate."""
 
-    noise: ClassVar = (AdditiveNorm,)
+    summed: ClassVar = True
 
     @property
     def parts(self) -> list[PrivateTable]:

@@ -399,7 +399,7 @@ class PolicyCheck(Mechanism):
         self.returns = None
         if "reward" in spaces.told and (world is None or self.people * budget.mu >= ENOUGH):
             self.returns = OwnReturns((spaces.low, spaces.high), range_of_returns(returns or (least, most)))
-        self.conditions = (Code.ONE_VOTE(), Code.POLICY_NOT_MADE_OF_DATA())
+        self.conditions = (Code.ONE_VOTE(), Code.NOT_MADE_OF_DATA())
         self.worlds, self.promised = None, None
         if world is not None:
             self._check_world(world, spaces)
@@ -410,7 +410,7 @@ class PolicyCheck(Mechanism):
                     f"wanted must be at most {most:g}, the best reward in {steps} steps, not {wanted:g}."
                 )
             if world.known or world.model.moves:
-                self.conditions += (Code.KNOWN_FUNCTIONS(),)
+                self.conditions += (Code.FUNCTIONS_KEEP_NOTHING(),)
             self.worlds = OwnWorlds(Played(world, policy, steps))
             self.promised = _promised(Played(world, policy, steps))  # now: what fails is refused before it is paid for
         elif self.returns is None:

@@ -148,7 +148,7 @@ class WholeNoise(Law):
         raise InvalidInput("The noise of a training is taken beforehand, and added in the loop.")
 
     def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return Code.FLOAT32_COVERED(self.clip), Code.WHOLE_NOISE(), Code.WHOLE_VALUES()
+        return Code.FLOAT32_COVERED(self.clip), Code.WHOLE_NOISE()
 
 
 @dataclass(frozen=True, kw_only=True)

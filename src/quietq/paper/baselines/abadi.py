@@ -41,7 +41,7 @@ from quietq.paper.agents.protect import protect, total
 from quietq.paper.algorithm import Baseline, BaselineDraw, simulated
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import count, positive
-from quietq.privacy.norms import UNIT_ROUNDING, AnyNorm, ClippedGradients, RewardGradients
+from quietq.privacy.norms import UNIT_ROUNDING, AnyNorm, RewardGradients
 
 STEEPEST = 1e15  # gradients of this length and more are too large for float32 to bound
 MOST_CLIP = 1e9
@@ -53,7 +53,6 @@ gradient of that length rounding alone is allowed 8 * 2^-24 * 1.8e19 = 8.8e12, w
 class NoisyDescent(DeepQ, InLoopMethod):
     """Deep Q-learning whose gradients are noised round by round, each by its own public sensitivity."""
 
-    norm_kind: ClassVar[type[RewardGradients]]
     optimiser: str = optimiser_option("sgd")
     learning_rate: float = option(1.0, "Step size.", positive)
     explore_last: float = option(1.0, "Share of random actions in the long run.", share)
@@ -66,7 +65,7 @@ class NoisyDescent(DeepQ, InLoopMethod):
 
     def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> AnyNorm:
         """Each gradient step's own sensitivity, as it is computed for rewards that differ by the radius handed on."""
-        return self.norm_kind(self.rounds(steps), float(noise.radius))
+        return RewardGradients(self.rounds(steps), float(noise.radius))
 
     def slopes(self, network: Network, batch: Transition) -> Network:
         """The gradient of each transition's value by all parameters, one row per transition in each leaf."""
@@ -78,7 +77,6 @@ class GradientNoise(NoisyDescent):
     """DP-SGD: deep Q-learning whose gradients are clipped one by one and noised together."""
 
     name: ClassVar[str] = "gradient"
-    norm_kind = ClippedGradients
     network: NetworkName = field(default="mlp", init=False)
     features: int = field(default=2, init=False)
     widths: tuple[int, ...] = option((16,), "Hidden layers of the network.")

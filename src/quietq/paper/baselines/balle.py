@@ -317,8 +317,7 @@ class SmoothNoise(Law):
         return add_exactly(as_they_are(numbers, step), self.scale * given, step)
 
     def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        clipped = Code.WEIGHTS_CLIPPED(self.most, rounding_step(self.least))
-        return Code.SMOOTH_NOISE(), clipped, Code.WEIGHTS_EXACT()
+        return Code.EXACT_NOISE(rounding_step(self.least)), Code.WEIGHTS_CLIPPED(self.most), Code.WEIGHTS_EXACT()
 
 
 @dataclass(frozen=True, eq=False)
@@ -461,9 +460,8 @@ class Evaluation:
             Code.TRAJECTORY_REWARDS_CLIPPED(relation.largest_reward),
             *cut,
             Code.TRAJECTORIES_DECLARED(relation.count),
-            Code.NOISE_FOLLOWS_DATA(),
             Code.ONE_TRAJECTORY_EACH(),
-            Code.CELLS_KEEP_NOTHING(),
+            Code.FUNCTIONS_KEEP_NOTHING(),
         )
 
     @property

@@ -23,7 +23,7 @@ from quietq.paper.agents.protect import protect
 from quietq.paper.baselines.averages import Averages, Averaging, add, best_values, weighed
 from quietq.privacy import Assumption, Code
 from quietq.privacy.checks import count
-from quietq.privacy.norms import AnyNorm, MeanRewards
+from quietq.privacy.norms import AnyNorm, ObservedRewards
 
 
 class ValueState(NamedTuple):
@@ -55,7 +55,7 @@ class ValueNoise(Averaging, InLoopMethod):
         return (self.rounds(steps), spaces.actions, self.number_of_knots(spaces))
 
     def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> AnyNorm:
-        return MeanRewards(self.rounds(steps), self.operations(spaces))
+        return ObservedRewards(self.rounds(steps), self.operations(spaces))
 
     def init(self, spaces: EnvironmentSpaces, key: PRNGKeyArray, copies: int = 1) -> ValueState:
         nothing = self.nothing_seen(spaces)
@@ -104,7 +104,7 @@ class ValueNoise(Averaging, InLoopMethod):
         return ValueState(jax.tree.map(jnp.zeros_like, mine), public, variance, network, state.round + 1)
 
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
-        return (Code.FROM_RELEASED_MEANS(),)
+        return (Code.FROM_NOISED(),)
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """The first of a round's two steps ends none; the last round is ended by the training."""

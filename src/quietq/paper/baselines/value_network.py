@@ -27,7 +27,7 @@ from quietq.paper.agents.protect import protect, total
 from quietq.paper.baselines.abadi import STEEPEST, NoisyDescent
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import count
-from quietq.privacy.norms import UNIT_ROUNDING, RewardGradients
+from quietq.privacy.norms import UNIT_ROUNDING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,6 @@ class NetworkValueNoise(NoisyDescent):
     """Round by round, the reward part of the gradient is noised, and the parameters that follow are the state."""
 
     name: ClassVar[str] = "value-network"
-    norm_kind = RewardGradients
     network: NetworkName = option("splines", "Value network: mlp, or linear weights on splines.")
     features: int = option(7, "Knots a coordinate of splines.", count)
     gamma: float = option(0.5, "Discount of the future.", share)

@@ -62,7 +62,7 @@ class InputNoise(Averaging, InLoopMethod):
     current = finish  # noised rewards may be looked at as often as one likes
 
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
-        return (Code.REWARDS_SEEN(steps),)
+        return (Code.REWARDS_NOISED_ONCE(steps),)
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """Each reward is a round of its own; those of one call of `update` are looked at together."""
