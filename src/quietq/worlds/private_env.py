@@ -243,9 +243,8 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Float32[np.ndarray, " d"], Info]:
         super().reset(seed=seed)
-        self._state, self._left = self.simulator.start(self.np_random.random(self.simulator.draws)), self.steps
-        if self.members is not None:
-            self._weights = self.members[self.np_random.integers(len(self.members))]
+        self._state, self._weights = self.begin(self.np_random)
+        self._left = self.steps
         return self.seen(self._state), {}
 
     def step(self, action: object) -> tuple[Float32[np.ndarray, " d"], float, bool, bool, Info]:
@@ -253,16 +252,38 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
             raise ResetNeeded("There is no episode: call reset first.")
         if not self.action_space.contains(action):
             raise InvalidInput(f"action must be in {self.action_space} ({self.named()}), not {shown(action)}.")
-        draws = self.np_random.random(self.simulator.draws)
-        found = self.simulator.step(self._state, self.unit(np.asarray(action)), draws, weights=self._weights)
-        self._state = found.states
-        self._left -= 1
-        truncated = self._left == 0
-        rewards, over = self.simulator.settle(found, self.np_random.random(), self._left)
-        if over or truncated:
-            self._left = 0
-            self.count_episodes(1, int(found.halted))
-        return self.seen(self._state), float(rewards), bool(over), truncated, {"halt": bool(found.halted)}
+        left = self._left - 1
+        found, reward, ended = self.play(self._state, self._weights, np.asarray(action), left, self.np_random)
+        self._state, self._left = found.states, 0 if ended else left
+        return self.seen(self._state), float(reward), bool(ended), left == 0, {"halt": bool(found.halted)}
+
+    # What an environment and its copies share
+
+    def begin(self, rng: np.random.Generator, copies: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray | None]:
+        """First states of one episode, or of so many, and the weights of the plausible world that each is played in."""
+        states = self.simulator.start(rng.random((*copies, self.simulator.draws)))
+        return states, None if self.members is None else self.members[rng.integers(len(self.members), size=copies)]
+
+    def play(
+        self,
+        states: np.ndarray,
+        weights: np.ndarray | None,
+        actions: np.ndarray,
+        left: int | np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[Step, np.ndarray, np.ndarray]:
+        """One step of each episode, its reward, and whether the episode ended; so many steps are left before its limit.
+
+        Episodes that are over, by themselves or by the limit, are counted.
+        """
+        copies = states.shape[:-1]
+        draws = rng.random((*copies, self.simulator.draws))
+        found = self.simulator.step(states, self.unit(actions), draws, weights=weights)
+        rewards, ended = self.simulator.settle(found, rng.random(copies), left)
+        over = ended | np.equal(left, 0)
+        self.episodes += int(over.sum())
+        self.halts += int((over & found.halted).sum())
+        return found, rewards, ended
 
     @property
     def certificate(self) -> Certificate:
@@ -273,11 +294,6 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
     def halted_share(self) -> float:
         """The part of all episodes so far that were halted, because they left where people were."""
         return self.halts / max(self.episodes, 1)
-
-    def count_episodes(self, over: int, halted: int) -> None:
-        """Counts episodes that are over, of this environment or of copies of it."""
-        self.episodes += over
-        self.halts += halted
 
     def named(self) -> str:
         """What actions are called, for errors."""
@@ -369,12 +385,10 @@ class WorldCopies(VectorEnv):
         return self.one.seen(self._states), {}
 
     def _begin(self, which: Bool[np.ndarray, " copies"]) -> None:
-        number = int(which.sum())
-        self._states[which] = self.one.simulator.start(self.np_random.random((number, self.one.simulator.draws)))
+        self._states[which], weights = self.one.begin(self.np_random, (int(which.sum()),))
         self._left[which] = self.one.steps
         if self._weights is not None:
-            assert self.one.members is not None
-            self._weights[which] = self.one.members[self.np_random.integers(len(self.one.members), size=number)]
+            self._weights[which] = weights
 
     def step(self, actions: object) -> tuple[Seen, np.ndarray, np.ndarray, np.ndarray, Info]:
         if not self._begun:
@@ -382,17 +396,13 @@ class WorldCopies(VectorEnv):
         given = np.asarray(actions, self.action_space.dtype)
         if not self.action_space.contains(given):
             raise InvalidInput(f"actions must be in {self.action_space} ({self.one.named()}), not {shown(actions)}.")
-        draws = self.np_random.random((self.num_envs, self.one.simulator.draws))
-        found = self.one.simulator.step(self._states, self.one.unit(given), draws, weights=self._weights)
-        self._states = found.states
         self._left -= 1
-        rewards, terminated = self.one.simulator.settle(found, self.np_random.random(self.num_envs), self._left)
-        truncated = self._left == 0
+        found, rewards, terminated = self.one.play(self._states, self._weights, given, self._left, self.np_random)
+        self._states, truncated = found.states, self._left == 0
         seen = self.one.seen(self._states)
         info: Info = {"halt": found.halted}
         if (over := terminated | truncated).any():
             info |= {"final_obs": seen, "_final_obs": over}
-            self.one.count_episodes(int(over.sum()), int((over & found.halted).sum()))
             self._begin(over)
             seen = self.one.seen(self._states)
         return seen, rewards, terminated, truncated, info
