@@ -161,6 +161,20 @@ def test_the_reference_has_every_public_name() -> None:
     assert [path for thing, path in documented.items() if thing not in things] == []
 
 
+def test_every_public_function_lists_its_arguments() -> None:
+    listed = re.findall(r"(?m)^::: ([\w.]+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"))
+    functions = {}
+    for path in listed:
+        module, _, name = path.rpartition(".")
+        if inspect.isfunction(thing := getattr(importlib.import_module(module), name)):
+            functions[path] = thing
+    assert len(functions) > 60
+    for path, function in functions.items():
+        arguments = [name for name in inspect.signature(function).parameters if not name.startswith("_")]
+        said = (function.__doc__ or "").partition("Args:")[2]
+        assert [name for name in arguments if not re.search(rf"(?m)^ +{name}: \S", said)] == [], path
+
+
 def test_badges_say_what_the_package_says() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     versions = [one.rpartition(" ")[2] for one in project["classifiers"] if re.search(r"Python :: 3\.\d+$", one)]

@@ -65,10 +65,17 @@ def significance_of(confidence: object) -> float:
 
 
 def epsilon_lower(errors: Errors, delta: float, confidence: float = 0.95) -> float:
-    """At this confidence no (epsilon, delta)-DP mechanism with a smaller epsilon is behind these errors.
+    """Computes a lower bound on epsilon: at this confidence no (epsilon, delta)-DP mechanism with a smaller epsilon is
+    behind these errors.
+
+    Args:
+        errors: How often a test was wrong, of how many runs of both kinds.
+        delta: The delta.
+        confidence: The confidence of the bound.
 
     >>> round(epsilon_lower(Errors(3, 200, 5, 200), delta=1e-4), 3)
     3.083
+
     """
     delta, half = probability("delta", delta), significance_of(confidence) / 2
     _check(errors)
@@ -80,9 +87,14 @@ def epsilon_lower(errors: Errors, delta: float, confidence: float = 0.95) -> flo
 
 
 def mu_lower(errors: Errors, confidence: float = 0.95) -> float:
-    """At this confidence no mu-GDP mechanism with a smaller mu is behind these errors.
+    """Computes a lower bound on mu: at this confidence no mu-GDP mechanism with a smaller mu is behind these errors.
 
-    Equal numbers of runs in both worlds give the tighter bound, by the theorem above.
+    Equal numbers of runs of both kinds give the tighter bound, by the theorem above.
+
+    Args:
+        errors: How often a test was wrong, of how many runs of both kinds.
+        confidence: The confidence of the bound.
+
     """
     significance = significance_of(confidence)
     _check(errors)

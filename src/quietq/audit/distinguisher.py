@@ -106,9 +106,13 @@ def _best(tried: Sequence[float], errors: list[Errors], delta: float, confidence
 
 
 def learn(seen: Seen) -> tuple[Float[np.ndarray, " numbers"], Expected]:
-    """A linear score from runs that will not be judged, and how it is expected to come out on others.
+    """Learns a linear score from runs that will not be judged, and how it is expected to come out on others.
 
     The shrinkage of the covariance is the one that tells halves of these runs apart best by what the other half taught.
+
+    Args:
+        seen: What was observed of the runs, half of them of each kind.
+
     """
     runs = min(len(seen.first), len(seen.second))
     if runs < 10:

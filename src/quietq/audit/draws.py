@@ -168,10 +168,15 @@ class BestTest:
 def audit_reward(
     world: World, mechanism: Mechanism, runs: int = 1000, *, move: str = "worst", **options: Any
 ) -> Finding:
-    """Draws the private reward `runs` times from the world's reward and as often from its neighbour.
+    """Audits a private reward: draws it from the world's reward and from its neighbour, and tries to tell the two
+    apart.
 
-    `move` is one of `MOVES`, or "worst": the farthest that a search finds in the law's own distance. `options` are
-    those of `audit_draws`.
+    Args:
+        world: The world, whose reward is the first of the two.
+        mechanism: The mechanism that makes it private.
+        runs: Releases of each of the two.
+        move: One of `MOVES`, or "worst": the farthest that a search finds in the law's own distance.
+        options: Those of `audit_draws`.
 
     >>> from quietq.feedback.own_function import OwnFunction
     >>> from quietq.mechanisms.candidates import choose
@@ -179,6 +184,7 @@ def audit_reward(
     >>> walk = OwnFunction(None, WALK.relation(50), box=WALK.box)
     >>> audit_reward(WALK, choose("path", walk, Budget(0.9, 1e-4)), runs=50).verdict
     'consistent'
+
     """
     relation, before = mechanism.relation, world.mean_reward()
     if move == "worst":
@@ -208,13 +214,24 @@ def audit_mechanism(
     kind: type[GaussianProcessMechanism] = GaussianProcessMechanism,
     progress: Progress | None = None,
 ) -> Finding:
-    """Tells `runs` releases of 0 from as many of a function as far away as the promise covers.
+    """Audits a Gaussian process mechanism: tries to tell releases of 0 from those of a function as far away as the
+    promise covers.
 
-    Without a `seed` they are real releases, with noise from the operating system, of a synthetic function.
+    Args:
+        mu: The parameter that the mechanism promises.
+        runs: Releases of each of the two functions.
+        beta: Of the exponential kernel.
+        levels: The grid has 2^levels cells.
+        delta: The delta at which epsilon is stated.
+        seed: Without one they are real releases, with noise from the operating system, of a synthetic function.
+        confidence: The confidence of the bounds.
+        kind: The mechanism's class.
+        progress: Is called with how many of how many releases are done.
 
     >>> finding = audit_mechanism(mu=1.0, runs=4000)
     >>> finding.verdict, bool(finding.mu_lower > 0.8)
     ('consistent', True)
+
     """
     # Outputs of one release have independent noise, so each is a release of its own when neighbours differ in that
     # output alone: a function of many outputs, told apart output by output, is as many audits of one function.

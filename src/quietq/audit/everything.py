@@ -54,7 +54,15 @@ class PlannedAudit(NamedTuple):
 def plan_releases(
     runs: int = 1000, budget: Budget | None = None, people: int = PEOPLE, seed: int = 0
 ) -> Iterator[PlannedAudit]:
-    """All audits of `quietq audit all`, for the walk unless they say otherwise."""
+    """Lists all audits of `quietq audit all`, for the walk unless they say otherwise.
+
+    Args:
+        runs: Releases of each of two inputs.
+        budget: The (epsilon, delta) of each release.
+        people: The number of people.
+        seed: Makes the audits repeatable.
+
+    """
     budget = Budget(0.9, 1e-4) if budget is None else budget
     for title, stream in (("gaussian-process", 0), ("gaussian-process, real noise", None)):
         audit = partial(audit_mechanism, budget.mu, max(200_000, runs), delta=budget.delta, seed=stream)
@@ -113,9 +121,16 @@ def check_confidence(confidence: float) -> None:
 
 
 def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> SyntheticPeople:
-    """All but two of so many synthetic people, whose rows are of a kind of `SURVEYS`, for `worst_rows`.
+    """Makes all but two of so many synthetic people, for `worst_rows`.
 
     There is room for one whose rows an adversary chooses, and for that one once again, if somebody counts them twice.
+
+    Args:
+        kind: One of `SURVEYS`.
+        people: The number of people.
+        dimension: The number of coordinates of a state.
+        seed: Of the people.
+
     """
     one_of("kind", kind, SURVEYS)
     survey, people = SURVEYS[kind], count("people", people, 3)

@@ -115,13 +115,30 @@ def count_errors(
     learned_on: int = 0,
     seconds: float | None = None,
 ) -> Finding:
+    """Counts how often thresholds on scores are wrong, and makes a finding of it.
+
+    Args:
+        scores: The scores of the runs.
+        thresholds: Those above which a run is taken for one of the second kind.
+        attack: What was attacked, and how.
+        promise: What was promised.
+        confidence: The confidence of the bounds.
+        learned_on: Runs that the score was learned on.
+        seconds: How long it took.
+
+    """
     runs = len(scores.first) + learned_on
     by_epsilon, by_mu = scores.errors(thresholds.epsilon), scores.errors(thresholds.mu)
     return Finding(attack, promise, runs, by_epsilon, by_mu, confidence, seconds)
 
 
 def in_words(finding: Finding) -> str:
-    """The outcome: refuted or consistent, what was promised and what was measured."""
+    """Says the outcome: refuted or consistent, what was promised and what was measured.
+
+    Args:
+        finding: The outcome of an audit.
+
+    """
     promise, bound = finding.promise, finding.epsilon_lower
     word = "claims" if promise.standing == "claimed" else "is certified for"
     text = f"{finding.attack.method} {word} epsilon {promise.epsilon:g} at delta {promise.delta:g}"
@@ -199,7 +216,15 @@ MOVED = ("name", "norm", "stated", "found", "share", "by")
 
 
 def write_tables(findings: Mapping[str, Finding], movements: Sequence[Movement], folder: Path) -> list[Path]:
-    """Writes what draws told (audit.md, audit.json) and how far private steps were moved (sensitivity.md and .json)."""
+    """Writes the outcomes of audits (audit.md, audit.json) and how far private steps were moved (sensitivity.md and
+    .json).
+
+    Args:
+        findings: Outcomes by name.
+        movements: What frozen noise showed.
+        folder: Where the files go.
+
+    """
     told = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
     moved = [movement.to_dict() for movement in movements]
     files = []

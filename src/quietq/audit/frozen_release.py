@@ -37,7 +37,13 @@ Release = Callable[[Mechanism, Any, int], Any]
 def frozen_release(
     mechanism: Mechanism, *, name: str | None = None, release: Release = simulate, seed: int = 0
 ) -> Movement:
-    """How far apart a search finds neighbours of the mechanism's relation, beside what its noise is enough for.
+    """Searches for the neighbours of a mechanism's relation that are farthest apart, beside what its noise covers.
+
+    Args:
+        mechanism: The mechanism.
+        name: The name of the movement; by default the mechanism's.
+        release: How a release is made with a seed; a broken copy may make it otherwise.
+        seed: Of the noise, which is the same for both.
 
     >>> from quietq.feedback.own_function import OwnFunction
     >>> from quietq.mechanisms.candidates import choose
@@ -46,6 +52,7 @@ def frozen_release(
     >>> move = frozen_release(choose("knots", declared, Budget(0.9, 1e-4), pieces=4))
     >>> move.exceeds, move.share > 0.999
     (False, True)
+
     """
 
     def search() -> Moves:

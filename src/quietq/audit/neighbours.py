@@ -119,7 +119,14 @@ MOVES: dict[str, Callable[[Pair, Array, ModuleType], Array]] = {
 
 
 def neighbours(world: World, relation: Relation, move: str) -> Pair:
-    """The pair that a move of this name makes, as large as the relation allows."""
+    """Makes a reward and the neighbour that a move takes it to, as large as the relation allows.
+
+    Args:
+        world: The world, whose reward is the first of the two.
+        relation: The neighbouring relation.
+        move: One of `MOVES`.
+
+    """
     if not isinstance(relation, SupBall | LipschitzBall):
         raise InvalidInput(f"Pairs are made for a SupBall or a LipschitzBall, not for a {type(relation).__name__}.")
     one_of("move", move, MOVES)

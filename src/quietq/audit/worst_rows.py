@@ -320,10 +320,20 @@ def worst_rows(
 ) -> WorstRows:
     """Searches for the rows of one person, and for others in their place, that a mechanism tells apart best.
 
-    `source` is what `read` reads: everybody else's rows, of at least two people fewer than are declared, so that there
-    is room for somebody who is counted twice. `mechanism` is what makes them private, by default what `privatise` would
-    take. `candidates` are rows of one person that are tried before all others, by what they are called. What is found
-    comes from these rows: take synthetic people.
+    What is found comes from these rows: take synthetic people.
+
+    Args:
+        read: How rows are read, e.g. a partial of `Ratings.read`.
+        source: What it reads: everybody else's rows, of at least two people fewer than are declared, so that there is
+            room for somebody who is counted twice.
+        budget: The (epsilon, delta) of the release.
+        noise: The mechanism, by its name in `privatise`.
+        mechanism: The mechanism itself, in the place of a name.
+        release: How a release is made with a seed; a broken copy may make it otherwise.
+        candidates: Rows of one person that are tried before all others, by what they are called.
+        name: The name of the movement.
+        tries: Random attempts of the search.
+        seed: Makes the search repeatable.
 
     >>> import polars
     >>> from functools import partial
@@ -333,6 +343,7 @@ def worst_rows(
     >>> move = worst_rows(read, rows, Budget(0.9, 1e-4), tries=4).movement
     >>> move.exceeds, move.share > 0.9
     (False, True)
+
     """
     crowd = Neighbourhood(read, source)
     everybody = crowd.with_rows([])

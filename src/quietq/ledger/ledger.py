@@ -167,7 +167,10 @@ def _spent_on(bookings: list[Booking]) -> str:
 
 
 class Ledger:
-    """Budgets by reward source, in a file (SQLite) or at the address of a PostgreSQL database.
+    """Keeps budgets by source, in a file (SQLite) or in a PostgreSQL database.
+
+    Args:
+        url: The file, or the address of the database.
 
     >>> import tempfile
     >>> from quietq.privacy import people
@@ -178,6 +181,7 @@ class Ledger:
     >>> round(ledger.balance("ratings").spending.remaining_mu, 4)
     0.2044
     >>> folder.cleanup()
+
     """
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
@@ -185,12 +189,24 @@ class Ledger:
 
     @classmethod
     def create(cls, url: str | os.PathLike[str]) -> "Ledger":
-        """A new ledger without sources; one that is there already is left as it is."""
+        """Creates a ledger without sources; one that is there already is left as it is.
+
+        Args:
+            url: The file, or the address of the database.
+
+        """
         Database(url, create=True)
         return cls(url)
 
     def open(self, source: str, budget: Budget | None, apart: Budget | None = None) -> None:
-        """A new source: `budget` caps Gaussian releases, `apart` those without a mu. Neither ever grows."""
+        """Adds a source, whose caps never grow.
+
+        Args:
+            source: Its name.
+            budget: The cap on Gaussian releases; None if there is none.
+            apart: The cap on releases without a mu.
+
+        """
         source = one_line("source", source)
 
         def decide(books: Books) -> bool:
@@ -201,16 +217,27 @@ class Ledger:
         self._add(source, Opened(budget=budget, apart=apart), decide)
 
     def account(self, source: str, method: str = "") -> "SourceAccount":
-        """The source's account, to be charged by whatever draws noise: `privatise(..., account=account)`.
+        """Returns the source's account, to be charged by whatever draws noise: `privatise(..., account=account)`.
 
-        `method` is a line for the history that says what it is for.
+        Args:
+            source: The name of the source.
+            method: A line for the history that says what it is for.
+
         """
         return SourceAccount(self, source, one_line("method", method, least=0))
 
     def reserve(self, source: str, cost: Cost, relation: Relation | None, method: str = "") -> str:
-        """Books a release before its noise is drawn, and gives the reservation's id; or raises BudgetExhausted.
+        """Charges a release before its noise is drawn, or raises BudgetExhausted; nothing is given back.
 
-        Nothing gives it back.
+        Args:
+            source: The name of the source.
+            cost: The cost of the release.
+            relation: Its neighbouring relation.
+            method: A line for the history.
+
+        Returns:
+            The reservation's id.
+
         """
         instance("cost", cost, Cost, "a Cost, e.g. Cost.gaussian(0.1) or Cost.apart(epsilon=0.5)")
         if not isinstance(relation, Relation):
@@ -235,7 +262,14 @@ class Ledger:
         return reserved.id
 
     def commit(self, source: str, reservation: str, release: str) -> None:
-        """Notes which release the reservation was for, by the hash that `publish` gives. It charges nothing."""
+        """Notes which release a reservation was for; it charges nothing.
+
+        Args:
+            source: The name of the source.
+            reservation: The reservation's id.
+            release: The hash that `publish` gives.
+
+        """
 
         def decide(books: Books) -> bool:
             booking = next((one for one in _find(books, source).bookings if one.reserved.id == reservation), None)
@@ -286,6 +320,12 @@ class Ledger:
         )
 
     def balance(self, source: str) -> Balance:
+        """Returns what was spent of a source's budget, and what is left.
+
+        Args:
+            source: The name of the source.
+
+        """
         return _find(self.balances(), source)
 
     def balances(self) -> dict[str, Balance]:
@@ -296,7 +336,12 @@ class Ledger:
         return self._read()[0]
 
     def verify(self, head: str | None = None) -> str:
-        """The hash of the last entry, to be noted elsewhere; with `head`, a noted one, checks that it is there."""
+        """Checks the chain of entries, and returns the hash of the last one, to be noted elsewhere.
+
+        Args:
+            head: A hash that was noted earlier, which must be in the chain.
+
+        """
         return verify(self._read(head)[0])
 
     def _read(self, head: str | None = None) -> tuple[list[LedgerEntry], dict[str, Balance]]:

@@ -219,11 +219,24 @@ class Path(InKernel):
 
 
 class GaussianProcessMechanism:
-    """Adds the noise of `kernel`, scaled to `sensitivity` and `budget`, to one function, once.
+    """Adds the noise of a kernel, scaled to a sensitivity and a budget, to one function, once.
 
-    What `apply` takes depends on the kernel: a vectorised function of states for Exponential and Product (returning one
-    value per state, or one row per state for several outputs such as actions), one such function per coordinate for
-    Additive. Kernels of finitely many features are in `quietq.paper`.
+    What `apply` takes depends on the kernel: a vectorised function of states for Exponential and Product (one value per
+    state, or one row per state for several outputs such as actions), one such function per coordinate for Additive.
+    Kernels of finitely many features are in `quietq.paper`.
+
+    Args:
+        kernel: The kernel of the noise: `Exponential`, `Product` or `Additive`.
+        sensitivity: The largest norm, in that kernel, of the difference of two neighbouring functions.
+        budget: The (epsilon, delta) that the release may cost.
+        relation: The neighbouring relation that the certificate states; `for_relation` chooses kernel and sensitivity
+            for one.
+        domain: The public box of states: a pair (low, high), or one for each coordinate.
+        account: An `Accountant`, or a source's account in a `Ledger`, which is charged before the draw.
+        assumption: What the caller vouches for, where the relation is not enforced: `Code.CALLER(...)`.
+        largest: A public bound on the function's values in size, below which the noise covers rounding.
+        accuracy: The largest error of a value, if the function does not compute in float64.
+        levels: The grid has 2^levels cells for each coordinate.
 
     >>> from quietq.privacy import people
     >>> ball = people(50, low=0, high=0.5, slope=1)
@@ -235,6 +248,7 @@ class GaussianProcessMechanism:
     Traceback (most recent call last):
     ...
     quietq.privacy.errors.BudgetExhausted: This mechanism has made its one release; ...
+
     """
 
     noise: ClassVar[type[InKernel]] = Path
@@ -294,9 +308,15 @@ class GaussianProcessMechanism:
     def for_relation(
         cls, relation: Relation, budget: Budget, *, level: bool = True, **options: Any
     ) -> "GaussianProcessMechanism":
-        """The mechanism with the best kernel for the relation: Exponential at its best beta, or the RkhsBall's own.
+        """Makes the mechanism with the best kernel for a relation: Exponential at its best beta, or the RkhsBall's own.
 
-        With the function's `level` the noise is least; without, it is least about its own mean, as `privatise` has it.
+        Args:
+            relation: The neighbouring relation: `people(...)`, a `LipschitzBall` or an `RkhsBall`.
+            budget: The (epsilon, delta) that the release may cost.
+            level: Whether the noise is least with the function's level; otherwise it is least about its own mean, as in
+                `privatise`.
+            options: `domain`, `account`, `assumption`, `largest`, `accuracy` and `levels`, as above.
+
         """
         instance("relation", relation, Relation, _A_RELATION)
         instance("level", level, bool, "True if a constant counts, or False")
@@ -305,7 +325,12 @@ class GaussianProcessMechanism:
 
     @shows_nothing
     def apply(self, f: Input) -> PrivateFunction:
-        """The one release. Wrong input is refused before anything is spent; after that the budget is gone."""
+        """Releases the function with noise, once; wrong input is refused before anything is spent.
+
+        Args:
+            f: The function, or one for each coordinate (Additive), or weights, as the kernel takes it.
+
+        """
         same_process(self._process, "This mechanism")  # before the lock, which a fork may have copied while it was held
         with self._lock:
             if self._spent:
@@ -317,7 +342,14 @@ class GaussianProcessMechanism:
         return private
 
     def simulate(self, f: Input, seed: int) -> PrivateFunction:
-        """The same noise from a seed, as often as you like, for experiments: private to nobody, standing `none`."""
+        """Releases the function with noise from a seed, for experiments: it is not private, and has the standing
+        `none`.
+
+        Args:
+            f: As in `apply`.
+            seed: The seed; whoever knows it can subtract the noise.
+
+        """
         return simulate(self.mechanism, replace(self._declared, source=f), seed)
 
     def __reduce__(self) -> str:

@@ -114,18 +114,29 @@ def plan(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> PeopleNeeded:
-    """What to expect of a private reward before anything is spent, from people who do not exist.
+    """Simulates releases of synthetic people, and says what to expect of a private reward, before anything is spent.
 
-    `kind` is "ratings" or "comparisons"; `people` with `rows` each speak of states in so many dimensions, or of so many
-    `items`. Ratings may depend on one of several `actions`, and comparisons be choices among several `options`. For
-    each estimator that "auto" chooses among, all of which protect alike at the budget, there is the expected
-    correlation with the true reward, the regret, and the number of people from which on the correlation is at least
-    `useful`: that one is doubled or halved until it is found, and is a rough number. Nothing private is looked at, and
-    nothing is spent.
+    For each estimator that "auto" chooses among, at the same protection, the result has the expected correlation with
+    the true reward, the regret, and a rough number of people for a useful correlation, found by doubling or halving.
+
+    Args:
+        kind: "ratings" or "comparisons".
+        budget: The (epsilon, delta) that the release may cost.
+        people: The number of people.
+        rows: Rows per person.
+        dimension: The number of coordinates of a state.
+        items: The number of items of a list, in the place of a dimension.
+        actions: The number of actions that ratings depend on.
+        options: The number of options of each choice, for comparisons.
+        useful: The correlation at which a reward is useful.
+        draws: Simulated releases of each estimator.
+        seed: Makes the simulations repeatable.
+        progress: Is called with how many of how many simulations are done.
 
     >>> found = plan("ratings", Budget(1, 1e-5), people=100, rows=5, dimension=2, draws=1)
     >>> found.chosen, found.expected[0].people
     ('rounds', 100)
+
     """
     if kind == "sessions":
         raise InvalidInput(
@@ -175,10 +186,20 @@ def expected(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> ExpectedError:
-    """What an estimator, by its name in `privatise`, is to be expected to do; `progress` is told of rows as they go.
+    """Simulates what to expect of an estimator.
 
     Draws with the same seed have the same rewards and tastes, so that numbers of people, budgets and estimators can be
     compared by fewer of them.
+
+    Args:
+        survey: What people are asked: the kind, rows per person, dimension, items, actions and options.
+        people: The number of people.
+        budget: The (epsilon, delta) of the release.
+        noise: The estimator, by its name in `privatise`.
+        draws: Simulated releases.
+        seed: Makes the simulations repeatable.
+        progress: Is called with the number of rows that were simulated.
+
     """
     _check(people, survey, budget)
     draws, seed = count("draws", draws, most=MOST_DRAWS), count("seed", seed, 0, 2**63 - 1)

@@ -48,7 +48,12 @@ class Box:
 
     @classmethod
     def of(cls, domain: object) -> "Box":
-        """From (low, high), from a sequence of such pairs, or a Box as it is."""
+        """Makes a box of a pair (low, high), of a sequence of such pairs, or of a Box.
+
+        Args:
+            domain: The pair, the pairs or the box.
+
+        """
         if isinstance(domain, cls):
             return domain
         try:

@@ -166,7 +166,12 @@ class Additive(_ByCoordinate):
         return ExponentialNorm(tuple(part.beta for part in self.parts), summed=True)
 
     def radius_of(self, balls: Sequence[LipschitzBall]) -> float:
-        """The radius of one Lipschitz ball per coordinate, all of which may move at once."""
+        """Returns the radius of one Lipschitz ball per coordinate, all of which may move at once.
+
+        Args:
+            balls: A `LipschitzBall` for each coordinate.
+
+        """
         if len(balls) != self.dimension:
             raise InvalidInput(f"One ball per coordinate is needed, {self.dimension} in all, not {len(balls)}.")
         return math.sqrt(math.fsum(ball.rkhs_radius(k.norm) ** 2 for ball, k in zip(balls, self.parts, strict=True)))

@@ -174,7 +174,15 @@ class Fourier(FeatureMap, frozen=True, dict=True, tag="fourier"):
 
     @classmethod
     def draw(cls, dimension: int, number: int, width: float, seed: int = 0) -> "Fourier":
-        """Frequencies of a Gaussian kernel of this width, in widths of the box."""
+        """Draws frequencies of a Gaussian kernel.
+
+        Args:
+            dimension: The number of coordinates.
+            number: The number of frequencies.
+            width: The kernel's width, in widths of the box.
+            seed: The map is public, so a seed determines it.
+
+        """
         size = (count("number", number, most=MOST_TERMS // 2), count("dimension", dimension))
         drawn = np.random.default_rng(seed).normal(size=size) / (2 * math.pi * positive("width", width))
         return cls(tuple(map(tuple, drawn.tolist())))
@@ -200,7 +208,14 @@ class Radial(FeatureMap, frozen=True, dict=True, tag="radial"):
 
     @classmethod
     def spread(cls, dimension: int, number: int, width: float) -> "Radial":
-        """Centres that fill the box evenly."""
+        """Places centres that fill the box evenly.
+
+        Args:
+            dimension: The number of coordinates.
+            number: The number of centres.
+            width: The width of each bump, in widths of the box.
+
+        """
         from scipy.stats import qmc
 
         places = qmc.Halton(count("dimension", dimension), scramble=False)

@@ -33,9 +33,17 @@ _SMALLEST_DECAY = 2.0**-500
 
 
 class GridPath:
-    """One path of an Exponential or Product kernel on the grid {0, 2^-levels, ..., 1}^d; a query snaps to the grid.
+    """Draws one path of a kernel on the grid {0, 2^-levels, ..., 1}^d; a query snaps to the grid.
 
     Of an Additive kernel it is a sum of tables, one per coordinate.
+
+    Args:
+        kernel: An Exponential, Product or Additive kernel.
+        levels: The grid has 2^levels cells for each coordinate.
+        sigma: The standard deviation of the path.
+        domain: The box; by default [0, 1]^d.
+        entropy: Where randomness comes from; by default the operating system.
+
     """
 
     def __init__(

@@ -208,7 +208,11 @@ class TheoremCharge:
 
 
 def compare(budget: Budget, rounds: int = 1) -> list[TheoremCharge]:
-    """The exact charge first, then the others, for `rounds` rounds that must meet `budget` together.
+    """Returns what other theorems would charge for the same noise: the exact charge first, then the others.
+
+    Args:
+        budget: The (epsilon, delta) of all rounds together.
+        rounds: The number of rounds.
 
     >>> for charge in compare(Budget(0.9, 1e-4)):
     ...     print(charge.theorem, round(charge.ratio, 2))
@@ -218,6 +222,7 @@ def compare(budget: Budget, rounds: int = 1) -> list[TheoremCharge]:
     classical 1.38
     kairouz-oh-viswanath 1.43
     advanced-composition 6.67
+
     """
     instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
     rounds = count("rounds", rounds, most=10**6)

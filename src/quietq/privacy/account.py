@@ -89,7 +89,16 @@ class Account(ABC):
 
     @abstractmethod
     def charge(self, cost: Cost, relation: Relation | None = None) -> Receipt:
-        """Books a release that protects `relation`, or raises BudgetExhausted and books nothing."""
+        """Charges the cost of a release before its draw, or raises BudgetExhausted and charges nothing.
+
+        Args:
+            cost: `Cost.gaussian(mu)` or `Cost.apart(epsilon, delta)`.
+            relation: The neighbouring relation of the release.
+
+        Returns:
+            A receipt, whose `commit` notes the release that the charge was for.
+
+        """
 
     @property
     @abstractmethod
@@ -103,10 +112,15 @@ class Account(ABC):
 
 
 class Accountant(Account):
-    """An account in memory: adds releases up, and refuses the one that would break the budget.
+    """Adds up releases in memory, and refuses the one that would exceed the budget.
 
-    `budget` caps Gaussian noise, `apart` what has no mu. All releases must protect the same as the `relation` does that
-    is given here or by the first charge to name one: any one person, for instance, whatever of theirs is released.
+    All releases must protect the same privacy unit: that of the relation given here, or of the first charge that names
+    one.
+
+    Args:
+        budget: The cap on Gaussian releases, whose mu squared add up; None if there is none.
+        relation: The neighbouring relation of the releases.
+        apart: The cap on releases without a mu, whose epsilon and delta add up.
 
     >>> accountant = Accountant(Budget(epsilon=0.9, delta=1e-4))
     >>> receipt = accountant.charge(Cost.gaussian(0.02, rounds=100))
@@ -116,6 +130,7 @@ class Accountant(Account):
     Traceback (most recent call last):
     ...
     quietq.privacy.errors.BudgetExhausted: mu = 0.3 is more than what is left, mu = 0.204379 ...
+
     """
 
     def __init__(self, budget: Budget | None, relation: Relation | None = None, *, apart: Budget | None = None) -> None:

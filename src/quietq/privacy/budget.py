@@ -52,7 +52,13 @@ class Budget(Record, frozen=True, tag=False, tag_field=None, dict=True):
 
     @classmethod
     def from_mu(cls, mu: float, delta: float) -> "Budget":
-        """The budget that a mu-GDP mechanism uses at this delta."""
+        """Returns the budget that a mu-GDP mechanism uses at this delta.
+
+        Args:
+            mu: The parameter of Gaussian differential privacy.
+            delta: The delta at which epsilon is stated.
+
+        """
         epsilon = epsilon_from_mu(positive("mu", mu), positive_delta(delta))
         if epsilon == 0:
             raise InvalidInput(f"mu {mu!r} is already (0, {delta!r})-DP: give a smaller delta.")
@@ -71,13 +77,14 @@ class Budget(Record, frozen=True, tag=False, tag_field=None, dict=True):
         return mu_from_budget(self.epsilon, self.delta)
 
     def split(self, *shares: float) -> "tuple[Budget, ...]":
-        """A part for each of several releases of the same people, which together keep this promise if each part is
-        spent once. An account of the whole, charged for all, makes sure of that: `account=Accountant(whole)` or, where
-        the budget is pure, `Accountant(None, apart=whole)`.
+        """Divides the budget between several releases of the same people, which together cost no more than the whole.
 
-        Shares are of mu squared, and of epsilon where the budget is pure; they come to 1 or less, and what is left over
-        is spent by nobody. A part that has a delta is good for Gaussian noise only: mus add up as squares, so each part
-        keeps the whole delta, and epsilons of parts come to more than that of the whole. Whatever has no mu refuses it.
+        Each part is to be spent once; an account of the whole makes sure of that: `account=Accountant(whole)` or, where
+        the budget is pure, `Accountant(None, apart=whole)`. A part with a delta is for Gaussian noise only: each keeps
+        the whole delta, and epsilons of parts add up to more than that of the whole.
+
+        Args:
+            shares: Shares of mu squared (of epsilon, where the budget is pure) that come to 1 or less.
 
         >>> whole = Budget(epsilon=1, delta=1e-5)
         >>> world, check = whole.split(0.9, 0.1)
@@ -87,6 +94,7 @@ class Budget(Record, frozen=True, tag=False, tag_field=None, dict=True):
         GaussianBudget(epsilon=0.28454..., delta=1e-05)
         >>> [part.epsilon for part in Budget(epsilon=0.9, delta=0).split(0.5, 0.25)]
         [0.45, 0.225]
+
         """
         parts = _shares(shares)
         whole = Fraction(repr(self.epsilon)) if self.is_pure else Fraction(self.mu) ** 2
@@ -171,11 +179,24 @@ class Cost(Record, frozen=True, tag=False, tag_field=None):
 
     @classmethod
     def gaussian(cls, mu: float, rounds: int = 1) -> "Cost":
+        """Returns the cost of Gaussian releases.
+
+        Args:
+            mu: The parameter of Gaussian differential privacy of one release.
+            rounds: The number of such releases.
+
+        """
         return cls(mu=positive("mu", mu) * math.sqrt(count("rounds", rounds)))
 
     @classmethod
     def apart(cls, epsilon: float, delta: float = 0.0) -> "Cost":
-        """Of a release that has no mu: pure noise, or a bound that is only (epsilon, delta)."""
+        """Returns the cost of a release that has no mu: pure noise, or a bound that is only (epsilon, delta).
+
+        Args:
+            epsilon: Its epsilon.
+            delta: Its delta.
+
+        """
         return cls(epsilon=epsilon, delta=delta)
 
     @classmethod

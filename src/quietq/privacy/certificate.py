@@ -302,7 +302,13 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
         return sizes.pop() if len(sizes) == len(self.queries) == 1 else None
 
     def with_assumption(self, *more: Assumption, without: tuple[Assumption, ...] = ()) -> "Certificate":
-        """Returns the certificate with further assumptions, in the place of others; one that promises nothing stays."""
+        """Returns the certificate with further assumptions, in the place of others; one that promises nothing stays.
+
+        Args:
+            more: The further assumptions.
+            without: Those that they take the place of.
+
+        """
         if self.standing != "certified":
             return self
         kept = [one for one in self.assumptions if one not in without]
@@ -310,7 +316,12 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
             return msgspec.structs.replace(self, assumptions=tuple(dict.fromkeys([*kept, *more])))
 
     def with_remark(self, remark: str) -> "Certificate":
-        """Returns the same promise with one more remark, e.g. on how large the noise came out."""
+        """Returns the same promise with one more remark.
+
+        Args:
+            remark: The sentence.
+
+        """
         with certifying():
             return msgspec.structs.replace(self, remarks=(*self.remarks, remark))
 
@@ -319,7 +330,12 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
-        """Reads a certificate back from its JSON; raises InvalidCertificate for anything else."""
+        """Reads a certificate back from its JSON; raises InvalidCertificate for anything else.
+
+        Args:
+            text: What `to_json` gave.
+
+        """
         try:
             record = json.loads(text, object_pairs_hook=_without_duplicates)
         except InvalidCertificate:
@@ -330,7 +346,12 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
 
     @classmethod
     def from_dict(cls, record: object) -> "Certificate":
-        """Reads a certificate back from its JSON types; raises InvalidCertificate for anything else."""
+        """Reads a certificate back from its JSON types; raises InvalidCertificate for anything else.
+
+        Args:
+            record: What `to_dict` gave.
+
+        """
         try:
             with certifying():
                 return read_record(cls, record)

@@ -49,7 +49,14 @@ class Sentence(NamedTuple):
 
 
 def explain(certificate: Certificate, audience: Audience) -> list[Sentence]:
-    """Returns what this reader has to know of a certificate, line by line."""
+    """Returns what this reader has to know of a certificate, line by line.
+
+    Args:
+        certificate: The certificate of a release.
+        audience: "everybody" for plain words, "signer" for whoever signs the release off, "engineer" for how numbers
+            were drawn and rounded.
+
+    """
     if audience == "everybody":
         lines = _plainly(certificate) if certificate.standing == "certified" else _not_private(certificate)
         return [*_warning(certificate), *(Sentence("promise", text) for text in lines)]

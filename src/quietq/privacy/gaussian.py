@@ -61,7 +61,13 @@ def _gap(x: float, y: float, mu: float) -> float:
 
 
 def delta_from_mu(mu: float, epsilon: float) -> float:
-    """The smallest delta for which a mu-GDP mechanism is (epsilon, delta)-DP."""
+    """Returns the smallest delta for which a mu-GDP mechanism is (epsilon, delta)-DP.
+
+    Args:
+        mu: The parameter of Gaussian differential privacy.
+        epsilon: The epsilon.
+
+    """
     mu = positive("mu", mu)
     return math.exp(log_delta(not_negative("epsilon", epsilon), mu))
 
@@ -87,7 +93,13 @@ def implies(mu: float, epsilon: float, delta: float) -> bool:
 
 @lru_cache(maxsize=1024)
 def mu_from_budget(epsilon: float, delta: float) -> float:
-    """The largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP."""
+    """Returns the largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP.
+
+    Args:
+        epsilon: The epsilon.
+        delta: The delta.
+
+    """
     epsilon, delta = positive("epsilon", epsilon), positive_delta(delta)
     low, high = _range_of_mu(epsilon, delta)
     target = math.log(delta)
@@ -99,7 +111,13 @@ def mu_from_budget(epsilon: float, delta: float) -> float:
 
 
 def epsilon_from_mu(mu: float, delta: float) -> float:
-    """The smallest epsilon for which a mu-GDP mechanism is (epsilon, delta)-DP."""
+    """Returns the smallest epsilon for which a mu-GDP mechanism is (epsilon, delta)-DP.
+
+    Args:
+        mu: The parameter of Gaussian differential privacy.
+        delta: The delta.
+
+    """
     mu, delta = positive("mu", mu), positive_delta(delta)
     if mu > _MOST_MU:
         raise InvalidInput(f"mu must be at most {_MOST_MU:g}, not {mu!r}.")

@@ -34,9 +34,16 @@ LARGE_EPSILON = 10.0
 def steps_between(
     distance: float, radius: float, slope_distance: float | None = None, lipschitz: float | None = None
 ) -> int:
-    """How many neighbouring steps lead from r to r' when they are `distance` apart and neighbours `radius`.
+    """Returns how many neighbouring steps lead from r to r'.
 
-    For a Lipschitz ball the slope must be covered as well: give `slope_distance` = Lip(r - r') and `lipschitz`.
+    For a Lipschitz ball the slope must be covered as well.
+
+    Args:
+        distance: The distance |r - r'|.
+        radius: The distance of neighbours.
+        slope_distance: The slope of r - r'.
+        lipschitz: The slope of a difference of neighbours.
+
     """
     steps = _ceiling("distance", distance, "radius", radius)
     if (slope_distance is None) != (lipschitz is None):
@@ -56,14 +63,24 @@ def _ceiling(name: str, whole: float, step_name: str, step: float) -> int:
 
 
 def cap_gdp(mu: float, steps: int) -> float:
-    """The best min(p, q) of any mu-GDP algorithm."""
+    """Returns the best lesser score under r and r' of any mu-GDP algorithm.
+
+    Args:
+        mu: The parameter of Gaussian differential privacy.
+        steps: The number of neighbouring steps from r to r'.
+
+    """
     return float(ndtr(count("steps", steps) * positive("mu", mu) / 2))
 
 
 def cap_any_dp(budget: Budget, steps: int) -> float:
-    """A cap on min(p, q) of any (epsilon, delta)-DP algorithm: the best one for one step.
+    """Returns a cap on the lesser score under r and r' of any (epsilon, delta)-DP algorithm; for one step it is
+    attained.
 
-    For two steps or more it still holds, but is not the sharpest: no algorithm attains it.
+    Args:
+        budget: The (epsilon, delta).
+        steps: The number of neighbouring steps from r to r'.
+
     """
     k, e = count("steps", steps), budget.epsilon
     # p = q = (e^{ke} + delta_k)/(1 + e^{ke}), divided through by e^{ke} so that nothing overflows
@@ -73,7 +90,14 @@ def cap_any_dp(budget: Budget, steps: int) -> float:
 
 
 def steps_needed(score: float, budget: Budget, *, gaussian: bool) -> int:
-    """The fewest steps at which a score of `score` under both r and r' is not ruled out."""
+    """Returns the fewest steps at which a score under both r and r' is not ruled out.
+
+    Args:
+        score: The score.
+        budget: The (epsilon, delta).
+        gaussian: Whether the noise is Gaussian; otherwise any.
+
+    """
     score = real("score", score)
     if not 0 < score < 1:
         raise InvalidInput(f"score must be above 0 (the worst policy) and below 1 (the best), not {score!r}.")
@@ -88,13 +112,20 @@ def steps_needed(score: float, budget: Budget, *, gaussian: bool) -> int:
 
 
 def people_needed(score: float, budget: Budget, *, distance: float, width: float, gaussian: bool) -> int:
-    """How many people must stand behind the reward before `score` is possible at all.
+    """Returns how many people must stand behind a reward before a score is possible at all.
 
-    `distance` is |r - r'| of two opposite mean rewards, `width` the range of one person's reward. Fewer people than
-    this make the score impossible; that many do not make it easy.
+    Fewer people than this make the score impossible; that many do not make it easy.
+
+    Args:
+        score: The score, from 0 (the worst policy) to 1 (the best).
+        budget: The (epsilon, delta).
+        distance: The distance |r - r'| of two opposite mean rewards.
+        width: The range of one person's reward.
+        gaussian: Whether the noise is Gaussian; otherwise any.
 
     >>> people_needed(0.9, Budget(0.9, 1e-4), distance=0.5, width=0.5, gaussian=True)
     9
+
     """
     steps = steps_needed(score, budget, gaussian=gaussian)
     per_person = positive("width", width) / positive("distance", distance)
@@ -106,8 +137,12 @@ def people_needed(score: float, budget: Budget, *, distance: float, width: float
 
 
 def guess(certificate: "Certificate") -> float:
-    """The most often that somebody who knows all but one person is right about that one, where a coin is right half
-    the time.
+    """Returns how often somebody who knows all but one person is right about that one at the most; at chance it is half
+    of the time.
+
+    Args:
+        certificate: The certificate of a release.
+
     """
     if certificate.epsilon is None:
         raise InvalidInput(f"A certificate of standing {certificate.standing!r} promises nothing to bet on.")
@@ -175,9 +210,13 @@ def weak_epsilon(epsilon: float, delta: float, mu: float | None = None) -> str |
 
 
 def weak_promise(budget: Budget, people: int | None, pure: bool = False) -> str | None:
-    """What is warned of before a release: an epsilon or a delta that is too large; None if neither is.
+    """Returns the warning about an epsilon or a delta that is too large; None if neither is.
 
-    `pure` is for noise without a delta, whatever the budget has.
+    Args:
+        budget: The (epsilon, delta).
+        people: The number of people, if there is one.
+        pure: Whether the noise has no delta, whatever the budget has.
+
     """
     delta, mu = (0.0, None) if pure or budget.is_pure else (budget.delta, budget.mu)
     found = (weak_epsilon(budget.epsilon, delta, mu), None if pure else weak_delta(budget.delta, people))

@@ -173,9 +173,14 @@ class RkhsBall(RewardBall, frozen=True, tag="rkhs-ball"):
 
     @staticmethod
     def from_people(n: int, kernel: object, norm: float, actions: int = 1) -> "RkhsBall":
-        """Returns the relation for the mean of n people's functions, each of kernel norm at most `norm`.
+        """Returns the relation for the mean of n people's functions; replacing one of them moves the mean by 2 norm/n.
 
-        Replacing one of them moves the mean by 2 norm/n.
+        Args:
+            n: The number of people.
+            kernel: The kernel in which norms are measured.
+            norm: The largest norm of one person's function.
+            actions: The number of functions, one for each action.
+
         """
         n = count("people", n)
         radius = positive("2 norm/people", 2 * positive("norm", norm) / n)
@@ -209,8 +214,16 @@ def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> L
     *enforced*, not hoped for: `quietq.feedback` does). Replacing one moves the mean by at most (high - low)/n, with
     slope at most 2 slope/n.
 
+    Args:
+        n: The number of people.
+        low: The least value of one person's reward.
+        high: The largest value of one person's reward.
+        slope: The largest change of one person's reward over the width of the box.
+        actions: The number of rewards, one for each action.
+
     >>> people(50, low=0, high=0.5, slope=1).radius
     0.01
+
     """
     n, low, high, slope = count("people", n), real("low", low), real("high", high), positive("slope", slope)
     if high <= low:

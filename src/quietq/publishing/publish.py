@@ -53,18 +53,22 @@ def publish(
     not_private: bool = False,
     sign: FilePath | None = None,
 ) -> str:
-    """Writes an agent, a private reward or a private function to a file, whole or not at all; gives its hash.
+    """Writes a release to one file, whole or not at all, and returns its hash.
 
-    A model of Stable-Baselines3, and a plan of `plan_linear`, leave as their policy: `trained_on` is the private reward
-    or world (or an environment of either, with any wrappers around it) that they were trained on, whose certificate
-    goes along. That nothing else private was used is then your word. If it is published because `check` spoke for
-    it, give that as `check`, and where several policies were compared, the list of all checks that were looked at: what
-    they cost is then part of the promise. `box` are the observations that a model
-    may be asked about, where its environment gives them no bounds.
+    Only what a certificate covers can be published. A file of that name is replaced if it is a release. If an account
+    was charged for the thing, it notes the hash.
 
-    Only what a certificate covers can be published. `not_private` writes anything else, a simulation for instance, and
-    marks it as NOT PRIVATE, in the file and once it is loaded. `sign` is the file of a private key (`quietq keygen`). A
-    file of that name is replaced if it is a release. If an account was charged for the thing, it notes the hash.
+    Args:
+        thing: A private function, world or policy, an agent, a plan of `plan_linear`, or a model of Stable-Baselines3;
+            the last two are written as their policy.
+        path: The file.
+        trained_on: What a model was trained on: the private reward or world, or an environment of either with any
+            wrappers. Its certificate goes along; that nothing else private was used is your word.
+        check: The check that spoke for the policy, or the list of all checks of the policies that were compared: what
+            they cost is then part of the promise.
+        box: The observations that a model is for, where its environment gives them no bounds.
+        not_private: Writes also what no certificate covers, such as a simulation, marked as NOT PRIVATE.
+        sign: The file of a private key (`quietq keygen`).
 
     >>> import tempfile
     >>> from quietq import Budget, GaussianProcessMechanism, load, people
@@ -74,6 +78,7 @@ def publish(
     ...     name = publish(private, folder + "/reward.qq")
     ...     bool(load(folder + "/reward.qq")(0.3) == private(0.3)), len(name)
     (True, 64)
+
     """
     if is_model(thing):
         from quietq.publishing.stable_baselines import policy_of  # needs that library, which the caller has

@@ -245,6 +245,13 @@ class PrivateWorld(Publishable):
     # What a step does, in the unit box.
 
     def features_of(self, states: np.ndarray, actions: np.ndarray) -> Float[np.ndarray, "*some features"]:
+        """Computes the public features of states and actions that the dynamics are linear in.
+
+        Args:
+            states: States in their own units, one row each.
+            actions: Actions: places in the list, or rows of numbers.
+
+        """
         found = self.feature_map(self.spaces.join(states, actions))
         return np.concatenate([np.ones_like(found[..., :1]), found], axis=-1)
 
@@ -268,21 +275,35 @@ class PrivateWorld(Publishable):
         return mean, np.sqrt(np.maximum(np.diag(spread), 1e-12))
 
     def plausible(self, number: int, rng: np.random.Generator) -> Float[np.ndarray, "number features moved"]:
-        """Weights that the true ones may be, as the known noise has it."""
+        """Draws weights that the true ones may be, given the known size of the noise.
+
+        Args:
+            number: How many draws.
+            rng: A NumPy generator; the draws are post-processing, so any will do.
+
+        """
         normals = rng.standard_normal((number, *self.weights.shape))
         return self.weights + self.left @ normals @ self.right
 
     def env(self, **options: Any) -> Any:
-        """The world as a Gymnasium environment: see `quietq.worlds.private_env.PrivateWorldEnv`.
+        """Makes a Gymnasium environment of the world: `quietq.worlds.private_env.PrivateWorldEnv`.
 
-        With `copies` it is a vector environment, and with `stable_baselines=True` too, one of Stable-Baselines3's kind.
+        Args:
+            options: Those of `PrivateWorldEnv` (`steps`, `ensemble`, `halt`, `penalty`, `noise`); `copies` for a vector
+                environment of so many copies, and `stable_baselines=True` for one of Stable-Baselines3's kind.
+
         """
         from quietq.worlds.private_env import environment  # a room to the right: this is a way of calling it
 
         return environment(self, **options)
 
     def with_known(self, model: WorldModel) -> "PrivateWorld":
-        """The same world with the known functions that a file does not hold."""
+        """Returns the same world with the known functions that a file does not hold.
+
+        Args:
+            model: The `WorldModel` that was given to `privatise`.
+
+        """
         same = model.known == self.known and self.moved == model.learned(self.spaces.states)
         if not same or model.circles != self.model.circles:
             raise InvalidInput(f"This world was made with {self._declared()} declared as known: give these.")

@@ -137,12 +137,22 @@ def write_release(
 
 
 def load(path: str | os.PathLike[str]) -> Publishable:
-    """The private function in a file that `publish` wrote; InvalidRelease for any other file. It needs no JAX."""
+    """Reads what `publish` wrote, without JAX, or raises InvalidRelease; it runs no code of the file.
+
+    Args:
+        path: The `.qq` file.
+
+    """
     return open_release(path).function
 
 
 def open_release(path: str | os.PathLike[str]) -> OpenedFile:
-    """The same with what else is known of the file: its hash, what it is, who signed it."""
+    """Reads what `load` does, with what else is known of the file: its hash, what it is, who signed it.
+
+    Args:
+        path: The `.qq` file.
+
+    """
     data = read(path)
     try:
         return open_bytes(data)

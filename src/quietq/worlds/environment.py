@@ -41,7 +41,12 @@ def register_worlds() -> None:
 
 
 def find_world(name: str) -> World:
-    """The world of that name, with its own constants."""
+    """Finds the world of a name, with its own constants.
+
+    Args:
+        name: The name, e.g. "walk".
+
+    """
     if name in WORLDS:
         return WORLDS[name]()
     known = f"the known ones are {', '.join(WORLDS)}."
@@ -95,7 +100,13 @@ class WorldEnv(gymnasium.Env[np.ndarray, object]):
 
 
 def rewards_at(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, "..."]:
-    """A reward at states (..., d), checked to be one finite number for each."""
+    """Computes a reward at states (..., d), and checks that it is one finite number for each.
+
+    Args:
+        states: The states.
+        reward: A function of many states at once.
+
+    """
     rows = np.reshape(states, (-1, states.shape[-1]))
     values = np.asarray(reward(flat(rows)), dtype=np.float64) if callable(reward) else np.empty(0)
     if values.shape != (len(rows),) or not np.isfinite(values).all():
@@ -104,7 +115,13 @@ def rewards_at(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, 
 
 
 def world_env(world: World | str, reward: RewardFunction | None = None) -> WorldEnv:
-    """A world, or the one of that name, for Gymnasium: what `gymnasium.make` calls."""
+    """Makes a Gymnasium environment of a world; this is what `gymnasium.make` calls.
+
+    Args:
+        world: The world, or its name.
+        reward: Replaces the world's own reward.
+
+    """
     return WorldEnv(find_world(world) if isinstance(world, str) else world, reward)
 
 
@@ -138,9 +155,13 @@ class BoundedObservation(gymnasium.ObservationWrapper):
 def find_place(
     name: str, box: Sequence[tuple[float, float]] = (), arguments: Mapping[str, Any] | None = None
 ) -> World | gymnasium.Env:
-    """One of quietq's worlds, by its name or Gymnasium id, or any environment that Gymnasium makes.
+    """Finds one of quietq's worlds, or makes any environment that Gymnasium knows.
 
-    An environment is given the `arguments`, and its observations are clipped to the `box`, a pair for each coordinate.
+    Args:
+        name: The world's name or Gymnasium id, or that of an environment.
+        box: The public box that an environment's observations are clipped to, a pair for each coordinate.
+        arguments: Those of the environment.
+
     """
     by_id = {prefix + gymnasium_id(own): own for own in WORLDS for prefix in ("", "quietq.worlds:")}
     if name in WORLDS or name in by_id:

@@ -77,10 +77,16 @@ class GridPlan(Issued):
 
 
 def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int | None = None) -> GridPlan:
-    """The best policy for a reward, by default the world's own, in one or two dimensions.
+    """Computes the best policy for a reward, in one or two dimensions.
 
     Values are interpolated linearly between the grid's points, chance is integrated by the midpoint rule, and rewards
     after a step are exact at its nodes.
+
+    Args:
+        world: The world.
+        reward: The reward; by default the world's own.
+        cells: Cells of the grid for each coordinate.
+
     """
     box = world.box
     if box.dimension > MOST_ON_A_GRID or world.draws > MOST_ON_A_GRID:
@@ -156,10 +162,18 @@ class Reference(NamedTuple):
 def episode_returns(
     world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
 ) -> Float[np.ndarray, " episodes"]:
-    """The sum of rewards of each of so many episodes, by default under the true reward: then not private.
+    """Plays episodes, and returns the sum of rewards of each; under the true reward it is not private.
 
     A `GridPlan` is followed by the step. The same seed gives every deterministic policy the same chance, so that two of
     them can be compared with little noise.
+
+    Args:
+        world: The world.
+        policy: A function of states.
+        reward: By default the true reward.
+        episodes: The number of episodes.
+        seed: Of the world's chance.
+
     """
     reward = world.reward_at if reward is None else reward
     rng, shape = np.random.default_rng(seed), (count("episodes", episodes), world.draws)
@@ -177,11 +191,26 @@ def episode_returns(
 def mean_return(
     world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
 ) -> float:
-    """The mean of `episode_returns`; under the true reward it is not private, and for the operator only."""
+    """Computes the mean of `episode_returns`; under the true reward it is not private, and for the operator only.
+
+    Args:
+        world: The world.
+        policy: A function of states.
+        reward: By default the true reward.
+        episodes: The number of episodes.
+        seed: Of the world's chance.
+
+    """
     return float(episode_returns(world, policy, reward, episodes, seed).mean())
 
 
 def uniform_policy(world: World) -> Policy:
+    """Makes the policy whose actions are uniformly random.
+
+    Args:
+        world: The world.
+
+    """
     return lambda states: np.full((len(states), world.actions), 1 / world.actions)
 
 
@@ -195,7 +224,14 @@ def reference(world: World, episodes: int = EPISODES, seed: int = 0) -> Referenc
 
 
 def normalise(world: World, returned: float) -> float:
-    """A return under the true reward, so that uniformly random actions have 0 and the best known 1; not private."""
+    """Scales a return under the true reward, so that uniformly random actions have 0 and the best known policy 1; not
+    private.
+
+    Args:
+        world: The world.
+        returned: The return.
+
+    """
     random, best = reference(world)
     if best - random <= 1e-9 * max(abs(best), abs(random)):
         raise InvalidInput(f"In this {world.name} all policies are alike, so there is nothing to score.")
@@ -218,7 +254,13 @@ class BestPlan:
 
 
 def plan(reward: RewardFunction, cells: int = CELLS) -> BestPlan:
-    """The best policy for a reward, for instance a private one, to be scored under the true one."""
+    """Computes the best policy of the walk for a reward, for instance a private one, to be scored under the true one.
+
+    Args:
+        reward: A function of many states.
+        cells: The grid has so many cells.
+
+    """
     rows: list[np.ndarray] = []
 
     def choose(_: int, q: np.ndarray) -> np.ndarray:
@@ -230,22 +272,49 @@ def plan(reward: RewardFunction, cells: int = CELLS) -> BestPlan:
 
 
 def best_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
-    """The largest expected sum of rewards of an episode that any policy reaches, from a uniform start."""
+    """Computes the largest expected sum of rewards of an episode of the walk that any policy reaches, from a uniform
+    start.
+
+    Args:
+        reward: A function of many states; by default the paper's.
+        cells: The grid has so many cells.
+
+    """
     return _backward(reward, cells, lambda _, q: q.max(axis=0))
 
 
 def worst_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
+    """Computes the least expected sum of rewards of an episode of the walk, from a uniform start.
+
+    Args:
+        reward: A function of many states; by default the paper's.
+        cells: The grid has so many cells.
+
+    """
     return _backward(reward, cells, lambda _, q: q.min(axis=0))
 
 
 def random_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
+    """Computes the expected sum of rewards of an episode of the walk under random actions, from a uniform start.
+
+    Args:
+        reward: A function of many states; by default the paper's.
+        cells: The grid has so many cells.
+
+    """
     return _backward(reward, cells, lambda _, q: q.mean(axis=0))
 
 
 def policy_return(policy: WalkPolicy, reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
-    """That of a policy: a function of states, or an array on the grid of `cells` + 1 points.
+    """Computes the expected sum of rewards of an episode of the walk under a policy, from a uniform start.
 
     A Stable-Baselines3 agent is `lambda states: agent.predict(states[:, None].astype("float32"))[0]`.
+
+    Args:
+        policy: A function of states, or an array on the grid of `cells` + 1 points.
+        reward: A function of many states; by default the paper's.
+        cells: The grid has so many cells.
+
     """
     states = _grid(cells)
     chances = chances_of(policy(states) if callable(policy) else policy, len(states), WALK.actions, WALK.steps)
@@ -254,7 +323,14 @@ def policy_return(policy: WalkPolicy, reward: RewardFunction = walk_reward, cell
 
 
 def score(policy: WalkPolicy, reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
-    """The policy's return, scaled so that the worst policy has 0 and the best 1."""
+    """Scales a policy's return so that the worst policy has 0 and the best 1.
+
+    Args:
+        policy: A function of states, or an array on the grid of `cells` + 1 points.
+        reward: A function of many states; by default the paper's.
+        cells: The grid has so many cells.
+
+    """
     worst, best = worst_return(reward, cells), best_return(reward, cells)
     if best - worst <= 1e-9 * max(abs(best), abs(worst)):
         raise InvalidInput("Under this reward all policies are alike, so there is nothing to score.")
@@ -390,9 +466,20 @@ def plan_linear(
     seed: int = 0,
     **options: object,
 ) -> LinearPolicy:
-    """The best linear policy found, for episodes of so many steps, each in a world that is plausible.
+    """Searches for the best linear policy in a private world, by the cross-entropy method; it is post-processing, and
+    costs nothing.
 
-    Without `ensemble` all are in the released world itself.
+    Args:
+        world: The private world.
+        steps: The length of an episode.
+        iterations: Iterations of the search.
+        candidates: Policies that are tried in each iteration.
+        episodes: Episodes that each is scored by.
+        ensemble: Whether each episode runs in a world that is plausible given the noise, rather than in the released
+            one.
+        seed: Makes the search repeatable.
+        options: Further options of `world.env`.
+
     """
     simulator, rng = Simulator(world, **options), np.random.default_rng(count("seed", seed, 0))  # type: ignore[arg-type]
     spaces = world.spaces

@@ -35,17 +35,20 @@ _WITHOUT_LEVEL = ("can end early", "up to a constant")
 
 
 class PrivateReward:
-    """`env` with the reward `private(...)` of the next state, the state, or (`on="state-action"`) the action in it.
+    """Wraps an environment so that its reward is a released private function.
 
-    A reward of actions has one output for each of finitely many; or, for a Box of actions, one value, and their
-    coordinates after those of the state.
+    `PrivateReward(env, private)` takes a single or a vector environment and gives one of the same kind. The certificate
+    trusts you that the environment shows nothing of its own reward: read its code.
 
-    `PrivateReward(env, private)` takes a single or a vector environment and gives one of the same kind. `state` says
-    which part of an observation the reward looks at: None for all of it, entries of it, or a function from a batch of
-    observations to states. `keep_info` names keys of `info` that are public and may pass. A state outside the private
-    function's box is refused, or with `outside="clip"` taken for the nearest state of the box.
-
-    The certificate trusts you that the environment shows nothing of its own reward: read its code.
+    Args:
+        env: The environment, without recorders of rewards underneath.
+        private: The private function.
+        on: What it is a function of: "next-state", "state" or "state-action" (one output for each of finitely many
+            actions; or, for a Box of actions, their coordinates after those of the state).
+        state: The part of an observation that is the state: None for all of it, entries of it, or a function from a
+            batch of observations to states.
+        outside: "refuse" a state outside the function's box, or "clip" it.
+        keep_info: Keys of `info` that are public and may pass.
 
     >>> from quietq import Budget, GaussianProcessMechanism, people
     >>> mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 1, 2), Budget(0.9, 1e-4), domain=(-4.8, 4.8))
@@ -55,6 +58,7 @@ class PrivateReward:
     >>> observation, reward, terminated, truncated, info = env.step(0)
     >>> bool(reward == private(float(observation[0]))), env.certificate.standing
     (True, 'certified')
+
     """
 
     of = OwnReward

@@ -222,9 +222,19 @@ def relabel(
     state: State = None,
     outside: Outside = "refuse",
 ) -> Float[np.ndarray, "steps"]:
-    """Private rewards for logged transitions, in place of the logged ones, which are not even asked for.
+    """Computes private rewards for logged transitions, in place of the logged ones.
 
-    For an episode of a Minari data set, `relabel(private, episode.observations[:-1], episode.observations[1:])`.
+    For an episode of a Minari data set: `relabel(private, episode.observations[:-1], episode.observations[1:])`.
+
+    Args:
+        private: The private function.
+        observations: Observations before each step.
+        next_observations: Observations after it.
+        actions: Actions, where the reward depends on them.
+        on: As for `PrivateReward`.
+        state: As for `PrivateReward`.
+        outside: As for `PrivateReward`.
+
     """
     reader = Reader(private, on, state, outside, _space_of(private, on, actions))
     needed = {"next-state": ("next_observations", next_observations), "state-action": ("actions", actions)}

@@ -52,5 +52,10 @@ WALK = WalkWorld()
 
 
 def walk_reward(states: np.ndarray) -> Float[np.ndarray, "..."]:
-    """The paper's reward, 0.5 - |s - 0.5|."""
+    """Computes the paper's reward, 0.5 - |s - 0.5|.
+
+    Args:
+        states: The states.
+
+    """
     return np.asarray(WALK.reward(unflat(states, 1), np))

@@ -131,17 +131,21 @@ Place = str | World | gymnasium.Env | VectorEnv
 
 
 class Agent(Issued):
-    """An agent that learns with a method in a world.
+    """Learns with a method in a world.
 
-    `world` is one of quietq's (by its name, its Gymnasium id or itself: compiled), or any Gymnasium environment or
-    vector environment with a bounded Box of observations and Discrete actions. `reward` replaces the world's own.
-    `seed` makes training repeatable; noise that protects comes from the operating system whatever the seed. `account`
-    is charged before noise is drawn.
+    Args:
+        world: One of quietq's worlds (its name, its Gymnasium id or itself: compiled), or any Gymnasium environment or
+            vector environment with a bounded Box of observations and Discrete actions.
+        method: The method, e.g. `RewardNoise(private)`.
+        seed: Makes training repeatable; noise that protects comes from the operating system whatever the seed.
+        reward: Replaces the world's own reward.
+        account: An `Accountant`, or a source's account in a `Ledger`, which is charged before the draw.
 
     >>> from quietq.paper.agents import NoNoise
     >>> agent = Agent("walk", NoNoise(widths=(8,)), seed=1).learn(200, seeds=2)
     >>> agent.q_values([[0.1], [0.9]]).shape, agent.certificate.standing
     ((2, 2), 'none')
+
     """
 
     def __init__(
@@ -177,10 +181,15 @@ class Agent(Issued):
         simulate: int | None = None,
         progress: bool = False,
     ) -> "Agent":
-        """Trains from the beginning, for so many steps of the world.
+        """Trains from the beginning.
 
-        `seeds` trainings run side by side; a method that noises as it goes has one, because each would be a release.
-        `simulate` is a number of noise draws, for experiments: seeded, they protect nobody. `progress` shows a bar.
+        Args:
+            steps: The number of steps of the world.
+            seeds: The number of trainings side by side; a method that noises as it goes has one, because each would be
+                a release.
+            simulate: The number of simulated noise draws, for experiments: seeded, they are not private.
+            progress: Whether a bar is shown.
+
         """
         if not self._training.acquire(blocking=False):
             raise InvalidInput("This agent is being trained already: wait for it, or make another one.")
@@ -244,9 +253,14 @@ class Agent(Issued):
         return self._draws * self._seeds
 
     def q_values(self, observation: object, member: int | None = None) -> Float[np.ndarray, "... actions"]:
-        """The released values of all actions at one or many observations, shape (d,) or (points, d).
+        """Returns the released values of all actions at one or many observations, shape (d,) or (points, d).
 
-        Several seeds are averaged; `member` picks one run. Simulated draws are different releases: pick one.
+        Several seeds are averaged. Simulated draws are different releases: pick one.
+
+        Args:
+            observation: The observation, or one per row.
+            member: The run, if it is to be one of several.
+
         """
         points = observed(observation, self.spaces.box)
         if member is None and self._draws > 1:
@@ -265,15 +279,27 @@ class Agent(Issued):
         deterministic: bool = True,
         member: int | None = None,
     ) -> tuple[Int[np.ndarray, "..."], None]:
-        """The best action by the released values, and None for the state: as Stable-Baselines3 has it."""
+        """Returns the best action by the released values, and None for the state, as Stable-Baselines3 does.
+
+        Args:
+            observation: The observation, or one per row.
+            state: Not used.
+            episode_start: Not used.
+            deterministic: Not used: how an agent explores is not released.
+            member: The run, if it is to be one of several.
+
+        """
         return np.asarray(self.q_values(observation, member).argmax(axis=-1)), None
 
     def evaluate(self, reward: object = None, *, episodes: int | None = None, seed: int = 0) -> NotPrivate:
-        """How well the released policies do under the *true* reward. NOT private: for the operator only.
+        """Computes the returns of the released policies under the *true* reward. NOT private: for the operator only.
 
-        `reward`, a function of many states at once, replaces the reward that the agent was made with, or else the
-        world's own. By default there are 2000 `episodes` in quietq's worlds, and 20 in environments, which are played
-        one step after the other; the walk is solved exactly.
+        Args:
+            reward: A function of many states at once, in the place of the reward that the agent was made with, or of
+                the world's own.
+            episodes: By default 2000 in quietq's worlds and 20 in environments; the walk is solved exactly.
+            seed: Makes the episodes repeatable.
+
         """
         true = self._reward if reward is None else reward
         with programs_in_memory():  # the reward may be a function that compiles something
@@ -304,7 +330,11 @@ class Agent(Issued):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what was released, the certificate and the settings, and nothing else, as `quietq.publish` does.
 
-        What is not certified protects nobody, and the file says NOT PRIVATE.
+        What is not certified is marked as NOT PRIVATE.
+
+        Args:
+            path: The file.
+
         """
         write_release(self.as_function(), path)
 
@@ -312,7 +342,10 @@ class Agent(Issued):
     def load(cls, path: str | os.PathLike[str], world: Place | None = None) -> "Agent":
         """Reads an agent that was saved or published: it answers, and can be evaluated.
 
-        `world` is needed if it was an environment that is not known by name.
+        Args:
+            path: The file.
+            world: The environment, if it is not known by name.
+
         """
         network = open_release(path).function
         if not isinstance(network, PrivateNetwork) or network.training is None:

@@ -11,7 +11,14 @@ from quietq.privacy.checks import one_of, positive, real, shown
 
 
 def option(default: Any, sentence: str, check: Callable[[str, Any], object] | None = None) -> Any:
-    """A hyper-parameter: its default, a sentence on it, and what refuses a wrong value by the name and the value."""
+    """Declares a hyper-parameter as a field of a method.
+
+    Args:
+        default: Its default.
+        sentence: What it is, for help and tables.
+        check: What refuses a wrong value, by the name and the value.
+
+    """
     return dataclasses.field(default=default, metadata={"help": sentence, "check": check})
 
 
@@ -22,7 +29,10 @@ def check_options(method: Any) -> None:
 
 
 def options_of(kind: type) -> dict[str, dataclasses.Field[Any]]:
-    """The fields of a method that have a sentence, by name: those that may be set from the command line.
+    """Lists the fields of a method that have a sentence, by name: those that may be set from the command line.
+
+    Args:
+        kind: The method's class.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -30,6 +40,7 @@ def options_of(kind: type) -> dict[str, dataclasses.Field[Any]]:
     ...     gamma: float = option(0.9, "Discount.")
     >>> options_of(Example)["gamma"].metadata["help"]
     'Discount.'
+
     """
     return {field.name: field for field in dataclasses.fields(kind) if "help" in field.metadata}
 

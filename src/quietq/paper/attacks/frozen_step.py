@@ -48,12 +48,19 @@ def frozen_sensitivity(
     climb: bool = True,
     seed: int = 0,
 ) -> Movement:
-    """How far an adversary moves a method's private step, beside what its noise is enough for.
+    """Searches for the rewards that move a method's private step farthest, beside what its noise covers.
 
-    `spaces` are a world, or what is public about an environment. `method` may be any method that noises as it goes, or
-    a copy of one that may be broken. So many `rewards` take part in a round; with `same`, all are seen in one state
-    under one action. Without `climb` there is no gradient search, which compiles in half the time. Raises Unprotected
-    if rewards reach what is released by another way than through the noise, or if a normal is used twice.
+    Raises Unprotected if rewards reach what is released by another way than through the noise, or if a normal is used
+    twice.
+
+    Args:
+        method: Any method that noises as it goes, or a copy of one that may be broken.
+        spaces: A world, or what is public about an environment.
+        rewards: The number of rewards in a round.
+        same: Whether all are observed in one state under one action.
+        name: The name of the movement.
+        climb: Whether there is a gradient search, without which it compiles in half the time.
+        seed: Makes the search repeatable.
 
     >>> from quietq import Budget, SupBall
     >>> from quietq.paper import InputNoise
@@ -61,6 +68,7 @@ def frozen_sensitivity(
     >>> move = frozen_sensitivity(InputNoise(relation=SupBall(0.1), budget=Budget(0.9, 1e-4)), WALK, rewards=9)
     >>> round(move.stated, 3), round(move.found, 3)  # 0.1 times the root of 9
     (0.3, 0.3)
+
     """
     try:
         step = FrozenStep(method, spaces, rewards=rewards, same=same, name=name, seed=seed)

@@ -213,13 +213,25 @@ def audit_training(
     public_walk: bool | None = None,
     progress: Progress | None = None,
 ) -> Finding:
-    """Trains `runs` times under the world's reward and as often under its neighbour, and tells them apart if it can.
+    """Audits a method: trains under a reward and under its neighbour, and tells the two apart as well as it can.
 
-    The score is the mean of all values seen where r' is r shifted, which raises them all, and else one that is learned.
     With a `public_walk`, only the noise differs between runs, which is what certificates are about and so the default
-    for methods that have one; else the adversary does not know how the walk went.
+    for methods that have one; otherwise the adversary does not know how the walk went.
 
-    Methods that learn from a private reward need to know how it is made `private`.
+    Args:
+        method: The method.
+        world: The world.
+        runs: Trainings under each of the two rewards.
+        move: How the neighbouring reward differs.
+        view: What the adversary observes.
+        score: "mean" of all observed values (the default for a shift), or "learned".
+        steps: Steps of each training.
+        seed: Makes the audit repeatable.
+        confidence: Of the lower bounds.
+        private: How the reward is made private, for methods that learn from a private one.
+        public_walk: Whether the adversary knows the walk.
+        progress: Is called with how many of how many batches are done.
+
     """
     began, view = time.monotonic(), View() if view is None else view
     relation = relation_of(method) if private is None else private.relation

@@ -93,11 +93,16 @@ def reconstruct(
     points: int | None = None,
     attacks: Sequence[str] | None = None,
 ) -> Reconstruction:
-    """Recovers the reward from a release, on a grid of so many `points` a coordinate.
+    """Recovers the reward from a release, on a grid of states.
 
-    A release is a private reward, or values of all actions, (n, m), as a function of states, (n, d), like an agent's
-    `q_values`; then `gamma` is the discount that they were learnt with (`discount` has it from an agent's settings).
-    `truth` is what to compare with: that part of the result is not private.
+    Args:
+        release: A private reward; or values of all actions, (n, m), as a function of states, (n, d), like an agent's
+            `q_values`.
+        world: The world, which is public.
+        gamma: The discount that values were learnt with (`discount` has it from an agent's settings).
+        truth: The true reward, to compare with; that part of the result is not private.
+        points: Points of the grid for each coordinate.
+        attacks: The names of the attacks.
 
     >>> from quietq.worlds.walk import WALK, walk_reward
     >>> grid = discretise(WALK)
@@ -105,6 +110,7 @@ def reconstruct(
     >>> found = reconstruct(lambda states: values, WALK, 0.9, truth=walk_reward)
     >>> round(found["bellman"].not_private.correlation, 3)
     1.0
+
     """
     grid = discretise(world, points)
     box = world.box

@@ -18,9 +18,14 @@ _LONGEST = 40
 
 
 def audit_evaluation(people: int, budget: Budget, runs: int = 1000, **options: Any) -> Finding:
-    """The value of a policy from people's trajectories: one of them gained the most there is, or lost it.
+    """Audits the value of a policy from people's trajectories: one of them gained the most there is, or lost it.
 
-    `options` are those of `audit_draws`.
+    Args:
+        people: The number of trajectories.
+        budget: The (epsilon, delta) of the release.
+        runs: Releases of each of the two inputs.
+        options: Those of `audit_draws`.
+
     """
     relation = Trajectories(count=people, largest_reward=_REWARD, horizon=_HORIZON)
     evaluation = Evaluation(budget=budget, relation=relation, gamma=0.5, cells=Cells.states(_HORIZON))
