@@ -17,7 +17,7 @@ from quietq import paper
 from quietq.noise.entropy import SeededEntropy
 from quietq.paper.agents import Method, trainer
 from quietq.paper.agents.gymnasium_loop import loop
-from quietq.paper.agents.jax_world import WorldReward, as_jax, stack
+from quietq.paper.agents.jax_world import as_jax, stack, world_reward
 from quietq.worlds import WALK, walk_reward
 
 LEVELS, SEEDS, STEPS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), 10, 5000
@@ -77,7 +77,9 @@ def _runs() -> trainer.Runs:
     with ThreadPoolExecutor() as pool:  # as a training does
         noise = list(pool.map(lambda i: made[i].draw(SPACES, STEPS, SeededEntropy(i)), range(len(made))))
     stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *noise)
-    return trainer.Runs(jax.random.split(jax.random.key(0), len(made)), stack([WorldReward(WALK)] * len(made)), stacked)
+    return trainer.Runs(
+        jax.random.split(jax.random.key(0), len(made)), stack([world_reward(WALK)] * len(made)), stacked
+    )
 
 
 def _sixty_runs() -> tuple[float, float]:
@@ -111,14 +113,14 @@ def _loop_seconds_a_step() -> float:
 def _methods_over_none() -> list[Row]:
     """Time of ten runs side by side, over that of `none` with the same learner."""
     private = [qq.privatise(walk_reward, BUDGET, relation=FIFTY, simulate=i) for i in range(10)]
-    none = _seconds(paper.NoNoise(), stack([WorldReward(WALK)] * 10))
+    none = _seconds(paper.NoNoise(), stack([world_reward(WALK)] * 10))
     reward = _seconds(paper.RewardNoise().core(), stack([as_jax(one) for one in private]))
     found = [Row("reward over its non-private twin, ten runs", reward / none, "x", limit=1.1)]
     for kind in (paper.ValueNoise, paper.InputNoise, paper.OutputNoise, paper.GradientNoise):
         method = kind(relation=FIFTY, budget=BUDGET)
         noise = [method.draw(SPACES, STEPS, SeededEntropy(i)) for i in range(10)]
         stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *noise)
-        seconds = _seconds(method.core(), stack([WorldReward(WALK)] * 10), stacked)
+        seconds = _seconds(method.core(), stack([world_reward(WALK)] * 10), stacked)
         found.append(Row(f"{method.name} over none (deep Q-learning), ten runs", seconds / none, "x"))
     return found
 

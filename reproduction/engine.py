@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from quietq.paper.agents.trainer import on_one_core
 from reproduction.experiment import Row, Task
 from reproduction.results import Cache
 
@@ -33,11 +32,6 @@ def carry_out(tasks: Sequence[Task], cache: Cache, progress: Progress | None = N
     return {task: found[task] for task in wanted}
 
 
-def do(task: Task) -> list[Row]:
-    with on_one_core():
-        return task.rows()
-
-
 def _on_cores(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
     """A thread a core: XLA and NumPy leave Python's lock while they work.
 
@@ -45,7 +39,7 @@ def _on_cores(tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Row]]]:
     """
     pool, failed = ThreadPoolExecutor(os.cpu_count() or 1), None
     try:
-        running: dict[Future[list[Row]], Task] = {pool.submit(do, task): task for task in tasks}
+        running: dict[Future[list[Row]], Task] = {pool.submit(task.rows): task for task in tasks}
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task = running.pop(future)

@@ -304,7 +304,7 @@ WRONG = [
     (f"reward walk {PROMISE} --every 25", "No such option: --every"),
     (f"reward walk {PROMISE} --colour red", "--colour"),
     (f"reward walk {PROMISE} --learning-rate 0.1", "No such option: --learning-rate"),
-    ("none walk --set bootstrap_truncated=maybe", "bootstrap_truncated must be one of yes, no, not 'maybe'"),
+    ("none walk --set bootstrap_truncated=maybe", "bootstrap_truncated must be yes or no, not 'maybe'"),
     ("none walk --set gamma", "--set must be NAME=VALUE"),
     ("none walk --box 0 1", "'walk' has a box of its own"),
     ("none CartPole-v1", "those without bounds are clipped to a public box"),

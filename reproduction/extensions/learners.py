@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 import quietq as qq
 from quietq import paper
-from quietq.paper.agents.networks import LinearQ, Network, Scaled
+from quietq.paper.agents.networks import LinearQ, Network
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner
 from quietq.paper.agents.trainer import spaces_of
 from quietq.privacy.gaussian import epsilon_from_mu
@@ -152,7 +152,7 @@ def measure_promises(people: int) -> list[Row]:
 def _any_values(certificate: qq.Certificate) -> ReleasedValues:
     """Values of some kind with this certificate: what is asked here is what it covers."""
     weights = jax.numpy.asarray([[0.0, 1.0], [1.0, 0.0]])
-    network = LinearQ(weights, Scaled(WALK.box.low, WALK.box.high), 2)
+    network = LinearQ(weights, WALK.box, 2)
     return ReleasedValues(AtMany(network), WALK.box, certificate)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from quietq.paper.agents.agent import Agent
-from quietq.paper.agents.jax_world import WorldReward
+from quietq.paper.agents.jax_world import JaxReward
 from quietq.paper.agents.method import Method
 from quietq.worlds.planning import best_return, random_return, worst_return
 from quietq.worlds.walk import WALK
@@ -105,7 +105,7 @@ def measure(values: np.ndarray) -> Measure:
 
 
 def curve_rows(
-    method: Method, steps: int, seeds: int, seed: int, columns: Row, reward: WorldReward | None = None
+    method: Method, steps: int, seeds: int, seed: int, columns: Row, reward: JaxReward | None = None
 ) -> list[Row]:
     """A row an episode and seed, of `seeds` simulated runs; the return is that under the true reward, or `reward`."""
     agent = Agent("walk", method, seed=seed, reward=reward).learn(steps, simulate=seeds)

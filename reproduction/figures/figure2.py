@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from quietq.paper.agents.jax_world import WorldReward
+from quietq.paper.agents.jax_world import world_reward
 from quietq.paper.algorithm import Published
 from quietq.paper.baselines.abadi import GradientPerturbation
 from quietq.paper.baselines.balle import CELLS, walk_by_evaluation
@@ -70,7 +70,7 @@ def measure_opposite(epsilon: float, steps: int, seeds: int, seed: int = 2) -> l
     """
     worst, best = worst_return(opposite), best_return(opposite)
     columns = {"method": "published", "target_epsilon": epsilon, "delta": DELTA, "sigma": SIGMAS[epsilon]}
-    reward = WorldReward(WALK, scale=-1.0, shift=0.5)
+    reward = world_reward(WALK, scale=-1.0, shift=0.5)
     rows = curves.curve_rows(Published.code(SIGMAS[epsilon]), steps, seeds, seed, columns, reward)
     return [{**row, "score": (row["return"] - worst) / (best - worst)} for row in rows]
 

@@ -12,7 +12,7 @@ from quietq.audit.neighbours import MOVES, Pair, farthest_move, neighbours
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
 from quietq.noise.exponential_kernels import Exponential
-from quietq.paper.attacks.on_trainings import PairReward
+from quietq.paper.attacks.on_trainings import pair_reward
 from quietq.privacy.relations import RkhsBall
 from quietq.worlds import WALK, find_world
 from quietq.worlds.world import World
@@ -106,7 +106,7 @@ def test_compiled_rewards_are_the_same_to_single_precision(world: World, name: s
     # States that single precision has, at which both forms look at the very same place.
     states = np.random.default_rng(0).uniform(world.box.low[0], world.box.high[0], 400).astype(np.float32)
     for side, reward in enumerate((pair.first, pair.second)):
-        compiled = jax.vmap(PairReward(pair, side).at)(jnp.asarray(states[:, None]))
+        compiled = jax.vmap(pair_reward(pair, side).at)(jnp.asarray(states[:, None]))
         # A phase is rounded in units of the whole box, and multiplied by how often the move turns.
         slope = 1e-7 * (2**11 if name == "zigzag" else 64) * relation.radius
         np.testing.assert_allclose(compiled, reward(states), rtol=0, atol=2e-6 + slope)
@@ -127,7 +127,7 @@ def test_a_shift_needs_no_coordinate() -> None:
     pair = neighbours(world, SupBall(0.2), "shift")
     states = np.random.default_rng(1).uniform(world.box.low, world.box.high, (9, world.box.dimension))
     np.testing.assert_allclose(pair.second(states) - pair.first(states), 0.2, atol=1e-12)
-    compiled = jax.vmap(PairReward(pair, 1).at)(jnp.asarray(states, jnp.float32))
+    compiled = jax.vmap(pair_reward(pair, 1).at)(jnp.asarray(states, jnp.float32))
     np.testing.assert_allclose(compiled, pair.second(states), atol=2e-6)
 
 

@@ -10,13 +10,15 @@ import pytest
 from quietq import Budget, InvalidInput, SupBall
 from quietq.audit.distinguisher import Seen
 from quietq.audit.neighbours import neighbours
+from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.candidates import choose
 from quietq.noise.entropy import SeededEntropy
 from quietq.paper import InputNoise, NetworkValueNoise
 from quietq.paper.agents import NoNoise
 from quietq.paper.agents.trainer import spaces_of
 from quietq.paper.algorithm import ACTING, Published
 from quietq.paper.attacks import on_trainings
-from quietq.paper.attacks.on_trainings import Privatising, Trainings, View, audit_training
+from quietq.paper.attacks.on_trainings import Trainings, View, audit_training
 from quietq.worlds import WALK
 
 METHOD = InputNoise(relation=SupBall(0.5), budget=Budget(0.9, 1e-4), knots=3)
@@ -57,7 +59,8 @@ def network(optimiser: Any) -> NetworkValueNoise:
 
 def test_another_configuration_has_noise_of_its_own() -> None:
     promise: dict[str, Any] = {"relation": SupBall(0.5), "budget": Budget(0.9, 1e-4)}
-    private = Privatising(WALK.relation(50), Budget(0.9, 1e-4))
+    relation, budget = WALK.relation(50), Budget(0.9, 1e-4)
+    private = [choose("knots", OwnFunction(None, relation, box=WALK.box), budget, pieces=pieces) for pieces in (4, 5)]
     ones = [
         trainings(), trainings(steps=31), trainings(seed=1), trainings(view=View(queries=4)),
         trainings(view=View("policy", queries=3)), trainings(view=View("every", queries=3, moments=3)),
@@ -66,7 +69,7 @@ def test_another_configuration_has_noise_of_its_own() -> None:
         trainings(method=InputNoise(relation=SupBall(0.5), budget=Budget(0.8, 1e-4), knots=3)),
         trainings(method=InputNoise(relation=SupBall(0.4), budget=Budget(0.9, 1e-4), knots=3)),
         trainings(method=Other(**promise, knots=3)), trainings(method=NoNoise()),
-        trainings(method=NoNoise(), private=private), trainings(method=network("sgd")),
+        *(trainings(method=NoNoise(), private=one) for one in private), trainings(method=network("sgd")),
         trainings(method=network("adam")), trainings(public_walk=True),
     ]  # fmt: skip
     streams = [one._stream(0, 0) for one in ones]
@@ -100,7 +103,8 @@ def test_worlds_differ_in_the_reward_only(monkeypatch: pytest.MonkeyPatch) -> No
     for number in range(2):
         trainings()._batch(number)
     for one in given:
-        assert one.reward.side.tolist() == [0.0] * 4 + [1.0] * 4
+        (sides,) = one.reward.numbers
+        assert sides.tolist() == [0.0] * 4 + [1.0] * 4
         assert jax.tree.structure(one.reward) == jax.tree.structure(given[0].reward)
         assert len(set(one.noise.scale.tolist())) == len(set(one.noise.largest.tolist())) == 1
     keys = np.concatenate([jax.random.key_data(one.keys) for one in given])

@@ -20,7 +20,7 @@ from quietq.paper.agents.deep_q import NoNoise
 from quietq.paper.agents.hyper_parameters import options_of
 from quietq.paper.agents.jax_world import as_jax, stack
 from quietq.paper.agents.method import EnvironmentSpaces, Transition
-from quietq.paper.agents.networks import LinearQ, Scaled
+from quietq.paper.agents.networks import LinearQ
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner, RewardNoise
 from quietq.paper.agents.training import Training
 from quietq.privacy.assumptions import Code
@@ -67,7 +67,7 @@ class Released(LinearQ):
 def released_values(certificate: Certificate, right_until: float = 0.5) -> ReleasedValues:
     knots = np.linspace(0, 1, 9)
     weights = jnp.asarray([knots - right_until, right_until - knots], jnp.float32)
-    return ReleasedValues(Released(weights, Scaled((0.0,), (1.0,)), 9), SPACES.box, certificate)
+    return ReleasedValues(Released(weights, SPACES.box, 9), SPACES.box, certificate)
 
 
 def test_it_learns_the_walk_from_a_private_reward() -> None:

@@ -49,7 +49,7 @@ def steep(network: DeepQNetwork) -> DeepQNetwork:
         jax.tree.map(lambda leaf, size=size: jnp.full_like(leaf, size), layer)
         for layer, size in zip(network.layers, sizes, strict=True)
     )
-    return DeepQNetwork(layers, network.scaled)
+    return DeepQNetwork(layers, network.box)
 
 
 @pytest.mark.parametrize("kind", [GradientNoise, pytest.param(NetworkValueNoise, marks=pytest.mark.slow)])

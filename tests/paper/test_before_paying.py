@@ -4,7 +4,6 @@ import subprocess
 import sys
 from typing import Any
 
-import equinox as eqx
 import gymnasium
 import jax.numpy as jnp
 import numpy as np
@@ -124,13 +123,9 @@ def test_what_comes_up_later_says_that_the_budget_was_spent():
         assert accountant.spending.spent_mu == pytest.approx(BUDGET.mu)
 
 
-class Half(JaxReward):
+def half(state, _):
     """Computed in half precision."""
-
-    by_action: bool = eqx.field(static=True, default=False)
-
-    def at(self, state):
-        return state[0].astype(jnp.float16)
+    return state[0].astype(jnp.float16)
 
 
 class HalfWorld(WalkWorld):
@@ -141,7 +136,8 @@ class HalfWorld(WalkWorld):
 
 
 @pytest.mark.parametrize(
-    ("world", "reward"), [("walk", Half()), ("walk", lambda states: jnp.bfloat16(states)), (HalfWorld(), None)]
+    ("world", "reward"),
+    [("walk", JaxReward(half, None, ())), ("walk", lambda states: jnp.bfloat16(states)), (HalfWorld(), None)],
 )
 def test_compiled_rewards_in_half_precision_are_refused(world, reward):
     refused(world, "not b?float16, whose rounding", agent={"reward": reward})

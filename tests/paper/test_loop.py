@@ -42,8 +42,8 @@ def walked(env, steps, method=None):
 
 def test_a_single_environment_is_reset_when_it_is_over():
     seen = walked(Counter(), 12)
-    assert [float(now.rewards[0]) for now in seen] == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2]
-    assert [int(now.step) for now in seen if now.over[0]] == [5, 10]
+    assert [float(rewards[0]) for _, rewards, _ in seen] == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2]
+    assert [step for step, (_, _, over) in enumerate(seen, start=1) if over[0]] == [5, 10]
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
@@ -59,12 +59,12 @@ def test_copies_are_seen_whole_in_either_mode(mode):
 def test_terminal_states_follow_from_the_state_before_them():
     """What a copy learns from is where the step led, not where the reset did."""
     env = SyncVectorEnv([Counter], autoreset_mode=AutoresetMode.SAME_STEP)
-    last = walked(env, 10)[-1].learner.replay[:10]
+    last = walked(env, 10)[-1][0].replay[:10]
     np.testing.assert_array_equal(np.asarray(last[:, 4]), [1, 2, 3, 4, 5] * 2)  # next states
     np.testing.assert_array_equal(np.asarray(last[:, 3]), [0, 1, 2, 3, 4] * 2)  # states
     np.testing.assert_array_equal(np.asarray(last[:, 2]), [1, 1, 1, 1, 0] * 2)  # to bootstrap from
     waiting = SyncVectorEnv([Counter], autoreset_mode=AutoresetMode.NEXT_STEP)
-    last = walked(waiting, 12)[-1].learner.replay[:12]
+    last = walked(waiting, 12)[-1][0].replay[:12]
     np.testing.assert_array_equal(np.asarray(last[:, 4]), [1, 2, 3, 4, 5, 5] * 2)
 
 

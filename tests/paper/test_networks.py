@@ -12,7 +12,7 @@ from quietq import Budget, InvalidInput, SupBall
 from quietq.noise.box import Box
 from quietq.paper.agents.deep_q import DeepQ, NoNoise
 from quietq.paper.agents.method import EnvironmentSpaces
-from quietq.paper.agents.networks import DeepQNetwork, LinearQ, Scaled, hat_functions, make_network
+from quietq.paper.agents.networks import DeepQNetwork, LinearQ, hat_functions, in_unit_box, make_network
 from quietq.paper.baselines.abadi import GradientNoise
 from quietq.paper.baselines.venkitasubramaniam import InputNoise
 
@@ -60,7 +60,7 @@ def test_hats_reproduce_what_is_linear_in_each_coordinate() -> None:
 
 
 def test_states_are_scaled_by_the_public_box() -> None:
-    assert np.allclose(Scaled(BOXES[1].low, BOXES[1].high)(jnp.array([0.5, 10.25])), [0.5, 0.25])
+    assert np.allclose(in_unit_box(BOXES[1], jnp.array([0.5, 10.25])), [0.5, 0.25])
 
 
 def test_refusals() -> None:

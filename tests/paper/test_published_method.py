@@ -11,7 +11,7 @@ from quietq import InvalidInput
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.paper.agents import trainer
-from quietq.paper.agents.jax_world import WorldReward, stack
+from quietq.paper.agents.jax_world import stack, world_reward
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Transition
 from quietq.paper.agents.networks import DeepQNetwork
 from quietq.paper.algorithm import ACTING, BOOTSTRAP, Published
@@ -28,7 +28,7 @@ def episode_scores(methods: list[Published], steps: int) -> np.ndarray:
     """Scores of all episodes, (methods, episodes), in one compiled program."""
     noises = [method.draw(SPACES, steps, SeededEntropy(i)) for i, method in enumerate(methods)]
     noise = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *noises)
-    rewards = stack([WorldReward(WORLD)] * len(methods))
+    rewards = stack([world_reward(WORLD)] * len(methods))
     runs = trainer.Runs(jax.random.split(jax.random.key(5), len(methods)), rewards, noise)
     core = methods[0].core()
     _, seen = trainer.advance(core, WORLD, runs, trainer.begin(core, WORLD, runs), 0, steps)

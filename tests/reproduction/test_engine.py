@@ -7,12 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jax.numpy as jnp
 import pytest
 import small_tasks
 from small_tasks import fails, of, slowly, square
 
-from quietq.paper.agents import trainer
 from reproduction import engine, results
 from reproduction.engine import carry_out
 from reproduction.experiment import Claim, Task, tables_of
@@ -138,18 +136,3 @@ def test_tables_are_written_with_what_made_them(tmp_path):
         assert list(csv.DictReader(stream)) == [{"number": "0", "square": "0"}, {"number": "1", "square": "1"}]
     made_by = json.loads((tmp_path / "squares.json").read_text())["tasks"]
     assert made_by == [task.describe() for task in tasks]
-
-
-def test_on_one_core_runs_are_not_spread(monkeypatch):
-    monkeypatch.setattr(trainer.os, "cpu_count", lambda: 2)
-    runs, sizes = trainer.Runs(jnp.arange(16), None, None), []  # type: ignore[arg-type]
-
-    def program(runs: trainer.Runs, carry: None) -> jnp.ndarray:
-        sizes.append(len(runs.keys))
-        return runs.keys
-
-    with trainer.on_one_core():
-        trainer._spread(program, runs, None)
-    assert sizes == [16]
-    trainer._spread(program, runs, None)
-    assert sizes == [16, 8, 8]

@@ -13,13 +13,21 @@ from quietq import (
     people as people_relation,
 )
 from quietq.paper import BandLimited, FiniteRankMechanism
-from quietq.paper.agents.jax_world import JaxReward, ReleasedReward, WorldReward, as_jax, stack
+from quietq.paper.agents.jax_world import (
+    JaxReward,
+    as_jax,
+    between_knots,
+    nearest_point,
+    stack,
+    sum_of_tables,
+    world_reward,
+)
 from quietq.released import PrivateKnots, PrivateTable
 from quietq.worlds import WORLDS, NavigationWorld, ThermostatWorld, WalkWorld, find_world, walk_reward
 
 BUDGET = Budget(0.9, 1e-4)
 EVERY = pytest.mark.parametrize("world", [find_world(name) for name in WORLDS], ids=list(WORLDS))
-RULES = {"walk": "table", "thermostat": "table", "navigation": "sum"}
+READ_BY = {"walk": nearest_point, "thermostat": nearest_point, "navigation": sum_of_tables}
 
 
 def private(world, seed=1):
@@ -49,8 +57,7 @@ def called(reward, states, actions=None):
 def test_every_worlds_private_reward(world):
     function, states = private(world), states_in(world.box)
     reward = as_jax(function)
-    assert isinstance(reward, ReleasedReward)
-    assert reward.rule == RULES[world.name]
+    assert reward.fixed is READ_BY[world.name]
     found, expected = called(reward, states), function(given(states))
     assert found.shape == expected.shape
     assert found.dtype == np.float32
@@ -92,7 +99,7 @@ def test_knots():
     states = states_in(box)
     table = private(WalkWorld())
     knots = PrivateKnots(np.array([0.1, 0.9, -0.3, 0.4]), box, table.certificate)
-    assert getattr(as_jax(knots), "rule") == "knots"  # noqa: B009
+    assert as_jax(knots).fixed is between_knots
     assert np.abs(called(as_jax(knots), states) - knots(given(states))).max() <= 1e-6
 
 
@@ -106,13 +113,13 @@ def test_tables_in_two_dimensions():
 @EVERY
 def test_the_true_reward_with_a_scale_and_a_shift(world):
     states = jnp.asarray(states_in(world.box, 100))
-    pair = stack([WorldReward(world), WorldReward(world, scale=-2.0, shift=0.5)])
+    pair = stack([world_reward(world), world_reward(world, scale=-2.0, shift=0.5)])
     found = jax.vmap(lambda reward: jax.vmap(lambda s: reward(s, 0, s))(states))(pair)
     true = world.reward(np.asarray(states, dtype=float), np)
     assert np.abs(found - np.stack([true, 0.5 - 2 * true])).max() <= 3e-6
-    shifts = jax.vmap(lambda c: WorldReward(world, shift=c)(states[0], 0, states[0]))(jnp.arange(3.0))
+    shifts = jax.vmap(lambda c: world_reward(world, shift=c)(states[0], 0, states[0]))(jnp.arange(3.0))
     assert np.allclose(np.diff(shifts), 1, atol=1e-6)
-    assert isinstance(as_jax(world), WorldReward)
+    assert as_jax(world).fixed == world
 
 
 def test_functions_that_jax_can_trace():
@@ -138,7 +145,7 @@ def weights():
         (lambda: as_jax(0.5), "reward must be a private function or a function of states, not float"),
         (lambda: stack([]), "at least one"),
         (lambda: stack([as_jax(ThermostatWorld()), as_jax(NavigationWorld())]), "all of one kind and size"),
-        (lambda: stack([as_jax(private(WalkWorld())), WorldReward(NavigationWorld())]), "all of one kind and size"),
+        (lambda: stack([as_jax(private(WalkWorld())), world_reward(NavigationWorld())]), "all of one kind and size"),
     ],
 )
 def test_wrong_arguments_get_one_clear_sentence(wrong, sentence):

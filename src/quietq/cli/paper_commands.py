@@ -329,10 +329,9 @@ def reconstruct(
         )
     from quietq.paper.attacks.reconstruct import attack_agent, attack_reward
 
-    attack = attack_agent(file, world, points) if opened.what == "agent" else attack_reward(file, str(world), points)
-    record = attack.record()
+    record = attack_agent(file, world, points) if opened.what == "agent" else attack_reward(file, str(world), points)
     record["caveat"] = (
-        f"The comparison is with the {attack.world.name}'s own reward, and holds only if the release was made from "
+        f"The comparison is with the {record['world']}'s own reward, and holds only if the release was made from "
         "that reward: made from ratings or any other, these numbers say nothing about how well it is hidden."
     )
     if as_json:

@@ -42,7 +42,7 @@ from quietq.paper.agents import replay as memory
 from quietq.paper.agents.deep_q import DeepQ, DeepQState, chosen
 from quietq.paper.agents.hyper_parameters import option
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition, values_of_runs
-from quietq.paper.agents.networks import LinearQ, Network, Scaled
+from quietq.paper.agents.networks import LinearQ, Network, in_unit_box
 from quietq.paper.theorem import PublishedTheorem, claimed_budget
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.checks import count, not_negative, positive
@@ -227,8 +227,7 @@ class Published(DeepQ):
         if (private.form, private.size) != ("grid", 2**self.levels + 1):
             raise InvalidInput("The file's arrays do not fit its settings.")
         path = jnp.asarray(private.weights[0].swapaxes(1, 2), jnp.float32)
-        scaled = Scaled(spaces.box.low, spaces.box.high)
-        nothing = LinearQ(jnp.zeros((private.runs, spaces.actions, 2)), scaled, 2)
+        nothing = LinearQ(jnp.zeros((private.runs, spaces.actions, 2)), spaces.box, 2)
         return PublishedRelease(nothing, path)
 
     def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
@@ -258,18 +257,13 @@ class Published(DeepQ):
         return paths[cells, path, min(network, paths.shape[2] - 1), :]
 
     def _cell(self, network: Network, state: Float[Array, " d"]) -> Int[Array, ""]:
-        return jnp.round(network.scaled(state)[0] * 2**self.levels).astype(jnp.int32)
+        return jnp.round(in_unit_box(network.box, state)[0] * 2**self.levels).astype(jnp.int32)
 
 
 def _of_episode(state: PublishedState, noise: Noise) -> Int[Array, ""]:
     """Which path belongs to the episode; after the last one, which has none of its own, still the last path."""
     _, index = noise
     return jnp.asarray(index)[jnp.minimum(state.episode, index.shape[0] - 1)]
-
-
-class BaselineDraw(NamedTuple):
-    normals: Float[np.ndarray, "..."]
-    scale: Float[np.ndarray, ""]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,8 +302,8 @@ class Baseline(DeepQ):
         return Certificate(method=self.name, standing="none", remarks=("A baseline for simulation only.",))
 
 
-def simulated(entropy: Entropy, shape: tuple[int, ...], scale: float) -> BaselineDraw:
-    """Simulated normals of that scale; real noise is refused."""
+def simulated(entropy: Entropy, shape: tuple[int, ...], scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Simulated normals, and their scale; real noise is refused."""
     if not isinstance(entropy, SeededEntropy):
         raise InvalidInput("The paper's baselines are for simulation: use simulate, or a method of quietq's own.")
-    return BaselineDraw(entropy.normals(shape).astype(np.float32), np.asarray(scale, np.float32))
+    return entropy.normals(shape).astype(np.float32), np.asarray(scale, np.float32)

@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
-import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from quietq.paper.agents import gymnasium_loop as loop, trainer
 from quietq.paper.agents.gymnasium_loop import Environment, rows_of, spaces_of_env
@@ -308,7 +307,7 @@ class Agent(Issued):
     def released_values(self, member: int = 0) -> ReleasedValues:
         """The values of one run, for methods that learn from what was released: the certificate is this agent's."""
         one = jax.tree.map(lambda leaf: leaf[self._member(member)], self.released)
-        return ReleasedValues.of_agent(_Answers(self.method.core(), one), self.spaces.box, self.certificate)
+        return ReleasedValues.of_agent(self.method.core(), one, self.spaces.box, self.certificate)
 
     def as_function(self) -> PrivateNetwork:
         """What of it can be published: released values and public settings, without seeds, returns and steps taken."""
@@ -377,16 +376,6 @@ class Agent(Issued):
 
     def _missing(self) -> NoReturn:
         raise InvalidInput("This agent has not been trained: call learn first.")
-
-
-class _Answers(eqx.Module):
-    """What one run released, at many states."""
-
-    method: Method = eqx.field(static=True)
-    released: Released
-
-    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
-        return jax.vmap(self.method.values, in_axes=(None, 0))(self.released, states)
 
 
 def _find(world: Place) -> World | gymnasium.Env | VectorEnv:
@@ -459,7 +448,9 @@ def check_promise(method: Method, network: PrivateNetwork) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         again.check(spaces, steps)
-        noise = again.draw(spaces, steps, _Bounded())
+        if 4 * math.prod(again.noise_shape(spaces, steps)) > MOST_BYTES:
+            raise InvalidInput("The file's steps and settings ask for more noise than a training can hold.")
+        noise = again.draw(spaces, steps, UnitNoise())
     norm = again.norm(spaces, steps, noise)
     found = [(query.norm, query.sensitivity) for query in certificate.queries]
     if found != [(norm, sensitivity(norm, relation))]:
@@ -468,12 +459,3 @@ def check_promise(method: Method, network: PrivateNetwork) -> None:
         raise InvalidInput("The file's certificate does not state what its method does with these settings.")
     if certificate.sigma is None or certificate.sigma < float(noise.scale) * float(noise.normals.min()):
         raise InvalidInput("The file's certificate states less noise than its method draws for its settings and steps.")
-
-
-class _Bounded(UnitNoise):
-    """No more of it than a training could have held."""
-
-    def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        if 4 * math.prod(shape) > MOST_BYTES:
-            raise InvalidInput("The file's steps and settings ask for more noise than a training can hold.")
-        return np.broadcast_to(1.0, shape)

@@ -11,7 +11,7 @@ clips as any other. So rewards that are near stay near.
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import jax
@@ -23,8 +23,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.noise import Box
 from quietq.noise.own_values import coarse_type
-from quietq.paper.agents.jax_world import as_single
-from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, Noise, Released, State, Transition
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, Released, State, Transition
 from quietq.paper.agents.training import Result, Runs, Told, Training
 from quietq.privacy import InvalidInput
 from quietq.worlds import World
@@ -160,13 +159,6 @@ def _where(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray
     return np.where(condition.reshape(-1, *[1] * (no.ndim - 1)), yes, no)
 
 
-class LoopStep(NamedTuple):
-    learner: State
-    step: int
-    rewards: np.ndarray  # as the learner got them, one per copy: for most methods not private
-    over: np.ndarray
-
-
 def run(training: Training) -> Result:
     assert not isinstance(training.world, World)
     with training.running() as tell:
@@ -186,32 +178,34 @@ def run(training: Training) -> Result:
 
 def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, tell: Told) -> Result:
     """One run; what it released has no leading axis."""
-    gained, over, steps, now = [], [], training.steps, None
-    for now in loop(core, env, training.steps, one, training.seed + number):
-        gained.append(now.rewards)
-        over.append(now.over)
-        steps = now.step * len(now.over)
+    last, gained, over, steps = None, [], [], 0
+    for learner, rewards, ended in loop(core, env, training.steps, one, training.seed + number):
+        last, steps = learner, steps + len(rewards)
+        gained.append(rewards)
+        over.append(ended)
         tell(steps)
-    assert now is not None
-    return Result(_finish(core, now.learner, one.noise), (np.stack(gained, axis=1), np.stack(over, axis=1)), steps)
+    return Result(_finish(core, last, one.noise), (np.stack(gained, axis=1), np.stack(over, axis=1)), steps)
 
 
-def loop(method: Method, env: Environment, steps: int, one: Runs, seed: int | None = None) -> Iterator[LoopStep]:
+def loop(
+    method: Method, env: Environment, steps: int, one: Runs, seed: int | None = None
+) -> Iterator[tuple[State, np.ndarray, np.ndarray]]:
     """One run: learns for so many steps of the environment, in all copies together, by its own reward or the run's.
 
-    The last step's learner is finished by the caller.
+    It gives, after each step, the learner, its rewards as it got them, one per copy, and where episodes ended. The last
+    step's learner is finished by the caller.
     """
     rows = _rows(method, env, one, seed)
     observation = next(rows)
     copies = len(observation)
     learner = _init(method, spaces_of_env(env), copies, jax.random.split(one.keys)[1])
-    action = _first(method, learner, observation, one.keys, one.noise)
+    action = _first(method, one, learner, observation)
     for step in range(-(-steps // copies)):
         seen, observation, new = rows.send(np.asarray(action))
         if one.reward is None and not np.isfinite(seen.reward).all():
             raise InvalidInput("The environment's reward must be a finite number.")
         learner, action, gained = _react(method, one, learner, seen, observation, step)
-        yield LoopStep(learner, step + 1, np.where(new, gained, 0.0), (seen.terminated | seen.truncated) & new)
+        yield learner, np.where(new, gained, 0.0), (seen.terminated | seen.truncated) & new
 
 
 def rehearse(method: Method, env: Environment, one: Runs, seed: int) -> None:
@@ -226,7 +220,7 @@ def rehearse(method: Method, env: Environment, one: Runs, seed: int) -> None:
         next(rows := _rows(method, copy, one, seed))  # in an array with others a reward loses its type
         rows.send(np.zeros(1, np.int32))
     learner = jax.eval_shape(partial(_init, method, spaces_of_env(env), len(observation)), one.keys)
-    jax.eval_shape(partial(_first, method), learner, observation, one.keys, one.noise)
+    jax.eval_shape(partial(_first, method), one, learner, observation)
     learner, _, _ = jax.eval_shape(partial(_react, method), one, learner, seen, observation, 0)
     jax.eval_shape(method.finish, learner, one.noise)
 
@@ -247,9 +241,8 @@ def _finish(method: Method, learner: State, noise: Noise) -> Released:
 
 
 @partial(jax.jit, static_argnums=0)
-def _first(method: Method, learner: State, observation: Array, key: PRNGKeyArray, noise: Noise) -> Array:
-    key_act = jax.random.split(jax.random.fold_in(key, 0), 4)[0]
-    return method.act(learner, observation, Moment(jnp.zeros((), jnp.int32), key_act, noise))
+def _first(method: Method, one: Runs, learner: State, observation: Array) -> Array:
+    return one.act(method, learner, observation, jnp.zeros((), jnp.int32))
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=2)
@@ -257,10 +250,7 @@ def _react(
     method: Method, one: Runs, learner: State, seen: Transition, observation: Array, step: Array
 ) -> tuple[State, Array, Array]:
     """What was learned from a step, the next action, and the rewards as the learner got them."""
-    single = as_single if method.spends else jnp.float32
     if one.reward is not None:
         seen = seen._replace(reward=jax.vmap(one.reward)(seen.state, seen.action, seen.next_state))
-    seen = seen._replace(action=seen.action.astype(jnp.int32), reward=single(seen.reward))
-    key_learn, key_act = (jax.random.split(jax.random.fold_in(one.keys, now), 4) for now in (step, step + 1))
-    learner = method.update(learner, seen, Moment(step, key_learn[2], one.noise))
-    return learner, method.act(learner, observation, Moment(step + 1, key_act[0], one.noise)), seen.reward
+    learner, gained = one.learn(method, learner, seen._replace(action=seen.action.astype(jnp.int32)), step)
+    return learner, one.act(method, learner, observation, step + 1), gained

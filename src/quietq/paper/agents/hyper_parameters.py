@@ -1,13 +1,25 @@
 """Hyper-parameters with a sentence each, which becomes the help of the command line."""
 
 import dataclasses
-import types
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+import msgspec
+
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import one_of, positive, real, shown
+
+KINDS: dict[Any, tuple[str, str]] = {
+    int: ("int", "a whole number"),
+    float: ("float", "a number"),
+    bool: ("yes|no", "yes or no"),
+    str: ("word", "a word"),
+    int | None: ("int|none", "a whole number or none"),
+    float | None: ("float|none", "a number or none"),
+    tuple[int, ...]: ("int,...", "whole numbers with commas between them"),
+}
+"""What a hyper-parameter may be: as the help has it, and in a sentence. Words from a list are none of these."""
 
 
 def option(default: Any, sentence: str, check: Callable[[str, Any], object] | None = None) -> Any:
@@ -75,36 +87,19 @@ def write_value(value: object) -> str:
 
 
 def name_kind(kind: type, name: str) -> str:
-    """The kind of value that a field takes, in a word for the help."""
-    hint, optional = _split(typing.get_type_hints(kind)[name])
-    words = {int: "int", float: "float", bool: "yes|no"}
-    word = "int,..." if typing.get_origin(hint) is tuple else words.get(hint, "word")
-    return f"<{word}|none>" if optional else f"<{word}>"
-
-
-def _split(hint: Any) -> tuple[Any, bool]:
-    if isinstance(hint, types.UnionType):
-        return hint.__args__[0], types.NoneType in hint.__args__
-    return hint, False
+    """Names the kind of value that a field takes, for the help."""
+    short, _ = KINDS.get(typing.get_type_hints(kind)[name], ("word", ""))
+    return f"<{short}>"
 
 
 def _read(name: str, text: str, hint: Any) -> Any:
-    hint, optional = _split(hint)
-    if optional and text.lower() == "none":
-        return None
-    wanted = ""
-    try:
-        if typing.get_origin(hint) is tuple:
-            wanted = "whole numbers with commas between them"
-            return tuple(int(part) for part in text.split(",") if part.strip())
-        if hint in (int, float):
-            wanted = "a whole number" if hint is int else "a number"
-            return hint(text)
-    except ValueError:
-        raise InvalidInput(f"{name} must be {wanted}, not {shown(text)}.") from None
-    if hint is bool:
-        one_of(name, text, ("yes", "no"))
-        return text == "yes"
     if typing.get_origin(hint) is Literal:
         one_of(name, text, typing.get_args(hint))
-    return text
+    given: Any = {"yes": True, "no": False, "none": None}.get(text.lower(), text)
+    if hint == tuple[int, ...]:
+        given = [part for part in text.split(",") if part.strip()]
+    try:
+        return msgspec.convert(given, hint, strict=False)
+    except msgspec.ValidationError:
+        _, wanted = KINDS[hint]
+        raise InvalidInput(f"{name} must be {wanted}, not {shown(text)}.") from None

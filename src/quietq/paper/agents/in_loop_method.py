@@ -81,7 +81,7 @@ class UnitNoise:
     reproducible = True
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        return np.ones(shape)
+        return np.ones(shape, np.float32)
 
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         return np.full(shape, 0.5)
@@ -209,7 +209,7 @@ class InLoopMethod(Method):
         elif isinstance(entropy, SystemEntropy | UnitSteps):
             normals = whole_noise(shape, self.mu, entropy)
         else:
-            normals = entropy.normals(shape).astype(np.float32)
+            normals = entropy.normals(shape).astype(np.float32, copy=False)
         return NoiseDraw(
             normals,
             not_below(self.sensitivity(spaces, steps) / self.mu),

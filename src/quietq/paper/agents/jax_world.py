@@ -8,8 +8,7 @@ two rewards of one kind is a leaf, so that many of them can be stacked (`stack`)
 released function in another precision is post-processing.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from quietq.noise.box import Box
 from quietq.privacy.errors import InvalidInput
@@ -63,9 +63,15 @@ def _draws(world: World, key: Array) -> Array:
 
 
 class JaxReward(eqx.Module):
-    """A reward of one step, as a pytree. States have shape (dimension,)."""
+    """A reward of one step, as a pytree. States have shape (dimension,).
 
-    by_action: eqx.AbstractVar[bool]
+    Rewards of one kind have the same rule, which is given the state, what is fixed, and the numbers that may differ.
+    """
+
+    rule: Callable[..., Array] = eqx.field(static=True)
+    fixed: Hashable = eqx.field(static=True)
+    numbers: tuple[PyTree, ...]
+    by_action: bool = eqx.field(static=True, default=False)
     """With one output per action, it is a function of the state before and of the action; else of the state after."""
 
     def __call__(self, before: Array | None, action: Array | int | None, after: Array | None) -> Array:
@@ -73,111 +79,81 @@ class JaxReward(eqx.Module):
         assert state is not None  # the other one is not looked at
         return self.at(state)[action] if self.by_action else self.at(state)
 
-    @abstractmethod
     def at(self, state: Array) -> Array:
         """The value at a state, a scalar, or one value per action."""
+        return self.rule(state, self.fixed, *self.numbers)
 
 
-class ReleasedReward(JaxReward):
-    """Released numbers, and by which of the `RULES` they are read at a place in the unit coordinates of their box.
+def world_reward(world: World, scale: ArrayLike = 1.0, shift: ArrayLike = 0.0) -> JaxReward:
+    """scale * r + shift, with r the world's own reward, not private; neighbours for an audit differ in the numbers."""
+    return JaxReward(_scaled, world, tuple(jnp.asarray(one, jnp.float32) for one in (scale, shift)))
+
+
+def _scaled(state: Array, world: World, scale: Array, shift: Array) -> Array:
+    return scale * as_single(world.reward(state, jnp)) + shift
+
+
+def _released(read: Callable[..., Array], values: Sequence[np.ndarray], box: Box) -> JaxReward:
+    """Released numbers, and how they are read at a place in the unit coordinates of their box.
 
     A table is read at the same grid point as in double precision, wherever the state's unit coordinates are exact in
     single precision: on unit boxes always. Elsewhere a state within rounding of the middle between two points may go to
     the other one.
     """
-
-    values: tuple[Array, ...]
-    low: Array
-    width: Array
-    rule: str = eqx.field(static=True)
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, rule: str, values: Sequence[np.ndarray], box: Box) -> None:
-        self.values = tuple(jnp.asarray(one, jnp.float32) for one in values)
-        self.low, self.width = (jnp.asarray(one, jnp.float32) for one in (box.low, box.width))
-        self.rule = rule
-        self.by_action = self.values[0].ndim > (box.dimension if rule == "table" else 1)
-        jax.eval_shape(self.at, jnp.zeros(box.dimension))
-
-    def at(self, state: Array) -> Array:
-        return RULES[self.rule](jnp.clip((state - self.low) / self.width, 0.0, 1.0), *self.values)
+    numbers = tuple(jnp.asarray(one, jnp.float32) for one in (box.low, box.width, *values))
+    by_action = values[0].ndim > (box.dimension if read is nearest_point else 1)
+    reward = JaxReward(_in_unit_box, read, numbers, by_action)
+    jax.eval_shape(reward.at, jnp.zeros(box.dimension))
+    return reward
 
 
-def _nearest(unit: Array, table: Array) -> Array:
+def _in_unit_box(state: Array, read: Callable[..., Array], low: Array, width: Array, *values: Array) -> Array:
+    return read(jnp.clip((state - low) / width, 0.0, 1.0), *values)
+
+
+def nearest_point(unit: Array, table: Array) -> Array:
+    """The nearest grid point."""
     return table[tuple(jnp.rint(unit * np.float32(table.shape[0] - 1)).astype(jnp.int32))]
 
 
-def _between(unit: Array, knots: Array) -> Array:
+def between_knots(unit: Array, knots: Array) -> Array:
+    """A straight line between two knots."""
     place = unit[0] * np.float32(len(knots) - 1)
     left = jnp.clip(place.astype(jnp.int32), 0, len(knots) - 2)
     share = place - left
     return (1 - share) * knots[left] + share * knots[left + 1]
 
 
-def _summed(unit: Array, *tables: Array) -> Array:
-    return jnp.sum(jnp.stack([_nearest(unit[i : i + 1], table) for i, table in enumerate(tables)]), axis=0)
+def sum_of_tables(unit: Array, *tables: Array) -> Array:
+    """One table per coordinate."""
+    return jnp.sum(jnp.stack([nearest_point(unit[i : i + 1], table) for i, table in enumerate(tables)]), axis=0)
 
 
-RULES = {"table": _nearest, "knots": _between, "sum": _summed}
-"""The nearest grid point, straight lines between knots, and one table per coordinate."""
-
-
-class JaxModel(JaxReward):
+def _model(model: PrivateModel) -> JaxReward:
     """A PrivateModel, whose features are data."""
-
-    numbers: tuple[Array, ...]
-    model: PrivateModel = eqx.field(static=True)
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, model: PrivateModel) -> None:
-        self.numbers = tuple(jnp.asarray(getattr(model, name), jnp.float32) for name in model.arrays)
-        self.model, self.by_action = model, model.weights.ndim > 1
-
-    def at(self, state: Array) -> Array:
-        low, width = (jnp.asarray(one, jnp.float32) for one in (self.model.box.low, self.model.box.width))
-        return self.model.read(jnp.clip((state - low) / width, 0.0, 1.0), *self.numbers, xp=jnp)
+    numbers = tuple(jnp.asarray(getattr(model, name), jnp.float32) for name in model.arrays)
+    return JaxReward(_read_model, model, numbers, model.weights.ndim > 1)
 
 
-class WorldReward(JaxReward):
-    """scale * r + shift, with r the world's own reward, not private; neighbours for an audit differ in the leaves."""
-
-    scale: Array
-    shift: Array
-    world: World = eqx.field(static=True)
-    by_action: bool = eqx.field(static=True)
-
-    def __init__(self, world: World, scale: ArrayLike = 1.0, shift: ArrayLike = 0.0) -> None:
-        self.world, self.by_action = world, False
-        self.scale, self.shift = (jnp.asarray(one, jnp.float32) for one in (scale, shift))
-
-    def at(self, state: Array) -> Array:
-        return self.scale * as_single(self.world.reward(state, jnp)) + self.shift
-
-
-class JaxFunction(JaxReward):
-    """A function of many states at once that JAX can trace; not private, unless the function is."""
-
-    function: Callable[..., Any] = eqx.field(static=True)
-    by_action: bool = eqx.field(static=True, default=False)
-
-    def at(self, state: Array) -> Array:
-        return as_single(_traced(self.function, state))
+def _read_model(state: Array, model: PrivateModel, *numbers: Array) -> Array:
+    low, width = (jnp.asarray(one, jnp.float32) for one in (model.box.low, model.box.width))
+    return model.read(jnp.clip((state - low) / width, 0.0, 1.0), *numbers, xp=jnp)
 
 
 @singledispatch
 def as_jax(reward: object) -> JaxReward:
-    """A private function, or a function that JAX can trace, as a pytree."""
+    """A private function, or a function of many states at once that JAX can trace, as a pytree."""
     if callable(reward):
-        return JaxFunction(function=reward)
+        return JaxReward(_traced, reward, ())
     raise InvalidInput(f"reward must be a private function or a function of states, not {type(reward).__name__}.")
 
 
 as_jax.register(JaxReward, lambda reward: reward)
-as_jax.register(World, WorldReward)
-as_jax.register(PrivateTable, lambda table: ReleasedReward("table", [table.values], table.box))
-as_jax.register(PrivateKnots, lambda knots: ReleasedReward("knots", [knots.values], knots.box))
-as_jax.register(PrivateModel, JaxModel)
-as_jax.register(PrivateSum, lambda total: ReleasedReward("sum", [part.values for part in total.parts], total.box))
+as_jax.register(World, world_reward)
+as_jax.register(PrivateTable, lambda table: _released(nearest_point, [table.values], table.box))
+as_jax.register(PrivateKnots, lambda knots: _released(between_knots, [knots.values], knots.box))
+as_jax.register(PrivateSum, lambda total: _released(sum_of_tables, [part.values for part in total.parts], total.box))
+as_jax.register(PrivateModel, _model)
 
 
 def stack(rewards: Sequence[JaxReward]) -> JaxReward:
@@ -200,7 +176,7 @@ def as_single(reward: ArrayLike) -> Array:
     return jnp.asarray(reward, jnp.float32)
 
 
-def _traced(function: Callable[..., Any], state: Array) -> Array:
+def _traced(state: Array, function: Callable[..., Any]) -> Array:
     """A function of many points at one point; its own error is not shown, for it may hold private values."""
     try:
         value = function(flat(state[None]))[0]
@@ -208,4 +184,4 @@ def _traced(function: Callable[..., Any], state: Array) -> Array:
         raise InvalidInput(
             f"The reward cannot be traced by JAX ({type(problem).__name__}): write it with operators or jax.numpy."
         ) from None
-    return jnp.asarray(value)
+    return as_single(jnp.asarray(value))

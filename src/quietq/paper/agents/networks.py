@@ -21,15 +21,10 @@ from quietq.released.private_network import MOST_FEATURES, Output, PrivateNetwor
 NetworkName = Literal["mlp", "splines"]
 
 
-class Scaled(eqx.Module):
-    """The map of a box to the unit box."""
-
-    low: tuple[float, ...] = eqx.field(static=True)
-    high: tuple[float, ...] = eqx.field(static=True)
-
-    def __call__(self, state: Float[Array, " d"]) -> Float[Array, " d"]:
-        low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
-        return (state - low) / (high - low)
+def in_unit_box(box: Box, state: Float[Array, " d"]) -> Float[Array, " d"]:
+    """Maps a state of the box to the unit box."""
+    low, high = np.array(box.low, np.float32), np.array(box.high, np.float32)
+    return (state - low) / (high - low)
 
 
 def hat_functions(unit: Float[Array, " d"], knots: int) -> Float[Array, " features"]:
@@ -45,11 +40,11 @@ class LinearQ(eqx.Module):
     """Linear weights on hat functions, one row an action: the values at so many knots a coordinate."""
 
     weights: Float[Array, "*runs actions features"]
-    scaled: Scaled
+    box: Box = eqx.field(static=True)
     knots: int = eqx.field(static=True)
 
     def features_of(self, state: Float[Array, " d"]) -> Float[Array, " features"]:
-        return hat_functions(self.scaled(state), self.knots)
+        return hat_functions(in_unit_box(self.box, state), self.knots)
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
         return self.weights @ self.features_of(state)
@@ -63,10 +58,10 @@ class DeepQNetwork(eqx.Module):
     """A multilayer perceptron."""
 
     layers: tuple[eqx.nn.Linear, ...]
-    scaled: Scaled
+    box: Box = eqx.field(static=True)
 
     def __call__(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        hidden = self.scaled(state)
+        hidden = in_unit_box(self.box, state)
         for layer in self.layers[:-1]:
             hidden = jax.nn.relu(layer(hidden))
         return self.layers[-1](hidden)
@@ -84,15 +79,14 @@ def from_private(private: PrivateNetwork) -> Network:
     """The way back: the same numbers, as JAX computes with them."""
     if private.form == "grid":
         raise InvalidInput("The file's arrays do not fit its settings.")
-    scaled = Scaled(private.box.low, private.box.high)
     weights = [jnp.asarray(weight, jnp.float32) for weight in private.weights]
     if private.form == "splines":
-        return LinearQ(weights[0], scaled, private.size)
+        return LinearQ(weights[0], private.box, private.size)
     layers = []
     for weight, bias in zip(weights, private.biases, strict=True):
         layer = eqx.nn.Linear(weight.shape[2], weight.shape[1], key=jax.random.key(0))
         layers.append(eqx.tree_at(lambda one: (one.weight, one.bias), layer, (weight, jnp.asarray(bias, jnp.float32))))
-    return DeepQNetwork(tuple(layers), scaled)
+    return DeepQNetwork(tuple(layers), private.box)
 
 
 def make_network(
@@ -103,14 +97,13 @@ def make_network(
     Linear weights start at zero.
     """
     one_of("network", kind, ("mlp", "splines"))
-    scaled = Scaled(box.low, box.high)
     if kind == "mlp":
         sizes = [box.dimension, *widths, actions]
         keys = jax.random.split(key, len(sizes) - 1)
         pairs = zip(itertools.pairwise(sizes), keys, strict=True)
-        return DeepQNetwork(tuple(eqx.nn.Linear(a, b, key=k) for (a, b), k in pairs), scaled)
+        return DeepQNetwork(tuple(eqx.nn.Linear(a, b, key=k) for (a, b), k in pairs), box)
     check_knots("features", count("features", knots, 2), box.dimension, "use network='mlp'")
-    return LinearQ(jnp.zeros((actions, knots**box.dimension)), scaled, knots)
+    return LinearQ(jnp.zeros((actions, knots**box.dimension)), box, knots)
 
 
 def check_knots(name: str, knots: int, dimension: int, other: str) -> None:

@@ -24,52 +24,53 @@ from jaxtyping import Array, Float, PyTree
 
 from quietq.noise import Box
 from quietq.paper.agents.deep_q import DeepQ
-from quietq.paper.agents.jax_world import JaxReward
-from quietq.paper.agents.method import EnvironmentSpaces, Method, some_states
+from quietq.paper.agents.jax_world import JaxReward, as_jax
+from quietq.paper.agents.method import EnvironmentSpaces, Method, Released, some_states
 from quietq.privacy import Certificate, Code, InvalidInput
 from quietq.privacy.checks import instance
 from quietq.released import PrivateFunction
 from quietq.worlds.world import flat
 
 
-class ReleasedValues(JaxReward):
+class ReleasedValues:
     """Values of all actions that were released, with the certificate that covers them.
 
     `agent.released_values()` makes it. A function of your own is taken at your word that the certificate covers it, and
     the certificate then says so, as trusted.
 
-    `function` takes states, shape (points, d), to values, (points, actions), and must be one that JAX can trace. If it
-    is a pytree (an Equinox module, say), its arrays can be stacked over runs.
-    """
+    Args:
+        function: From states, shape (points, d), to values, (points, actions); JAX must be able to trace it. If it is a
+            pytree (an Equinox module, say), its arrays can be stacked over runs.
+        box: Where states lie.
+        certificate: What covers the values.
 
-    function: PyTree
-    box: Box = eqx.field(static=True)
-    promise: str = eqx.field(static=True)
-    """The certificate in JSON: text can be compared and hashed, which compiling asks for."""
-    by_action: bool = eqx.field(static=True)
+    """
 
     def __init__(self, function: Callable[..., ArrayLike], box: Box, certificate: Certificate) -> None:
         instance("box", box, Box, "the box of states that the values were released for")
         instance("certificate", certificate, Certificate, "the certificate of what the values were computed from")
-        self.function = function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
-        stated = certificate.with_assumption(Code.COVERED())
-        self.box, self.promise, self.by_action = box, stated.to_json(), True
+        arrays = function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
+        self.reward = JaxReward(_first_of_many, None, (arrays,), by_action=True)
+        self.box, self.certificate = box, certificate.with_assumption(Code.COVERED())
 
     @classmethod
-    def of_agent(cls, function: Callable[..., ArrayLike], box: Box, certificate: Certificate) -> "ReleasedValues":
+    def of_agent(cls, method: Method, released: Released, box: Box, certificate: Certificate) -> "ReleasedValues":
         """Values that are known to be the ones that were released, so that nobody has to vouch for them."""
-        made = cls(function, box, certificate)
-        object.__setattr__(made, "promise", certificate.to_json())
+        made = cls.__new__(cls)
+        made.reward = JaxReward(_answer, method, (released,), by_action=True)
+        made.box, made.certificate = box, certificate
         return made
 
-    @property
-    def certificate(self) -> Certificate:
-        return Certificate.from_json(self.promise)
 
-    def at(self, state: Float[Array, " d"]) -> Float[Array, " actions"]:
-        return jnp.asarray(self.function(state[None]))[0]
+def _first_of_many(state: Float[Array, " d"], _: None, function: PyTree) -> Float[Array, " actions"]:
+    return jnp.asarray(function(state[None]))[0]
 
 
+def _answer(state: Float[Array, " d"], method: Method, released: Released) -> Float[Array, " actions"]:
+    return jax.vmap(method.values, in_axes=(None, 0))(released, state[None])[0]
+
+
+as_jax.register(ReleasedValues, lambda values: values.reward)
 PrivateSource = PrivateFunction | ReleasedValues
 
 
@@ -138,5 +139,5 @@ class RewardNoise(RewardLearner, DeepQ):
 def _values_of(private: PrivateSource) -> np.ndarray:
     states = some_states(private.box)
     if isinstance(private, ReleasedValues):
-        return np.asarray(jax.vmap(private.at)(jnp.asarray(states, jnp.float32)))
+        return np.asarray(jax.vmap(private.reward.at)(jnp.asarray(states, jnp.float32)))
     return np.asarray(private(flat(states)))

@@ -13,12 +13,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from quietq.noise import Entropy, SeededEntropy, SystemEntropy
 from quietq.paper.agents.in_loop_method import BookedNoise, InLoopMethod, UnitSteps
 from quietq.paper.agents.jax_world import as_jax, as_single, stack
-from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, Released, some_states
+from quietq.paper.agents.method import (
+    EnvironmentSpaces,
+    Method,
+    Moment,
+    Noise,
+    Released,
+    State,
+    Transition,
+    some_states,
+)
 from quietq.privacy import Account, Certificate, Code, InvalidInput, QuietqError, Receipt
 from quietq.privacy.checks import count
 from quietq.progress import progress_bar
@@ -66,8 +75,14 @@ def programs_in_memory() -> Iterator[None]:
                 jax.config.update(_KEPT_FROM, usual)
 
 
+ACT, MOVE, LEARN, RESET = range(4)  # what a step needs randomness for
+
+
 class Runs(NamedTuple):
-    """The runs of a training; every leaf has a leading axis, one entry per run."""
+    """The runs of a training; every leaf has a leading axis, one entry per run.
+
+    One of them, without the axis, takes the steps that both loops make: compiled, and in an environment of Gymnasium's.
+    """
 
     keys: Array
     reward: PyTree  # None where an environment gives its own
@@ -76,6 +91,26 @@ class Runs(NamedTuple):
     def pick(self, index: int | np.ndarray) -> "Runs":
         """One of them, without the axis; or some, with it."""
         return jax.tree.map(lambda leaf: leaf[index], self)
+
+    def key(self, step: Array, use: int) -> PRNGKeyArray:
+        """The randomness of a step, which follows from the run's key and the step's number and from nothing else."""
+        return jax.random.split(jax.random.fold_in(self.keys, step), 4)[use]
+
+    def act(self, method: Method, learner: State, observation: Float[Array, "copies d"], step: Array) -> Array:
+        return method.act(learner, observation, Moment(step, self.key(step, ACT), self.noise))
+
+    def learn(self, method: Method, learner: State, seen: Transition, step: Array) -> tuple[State, Array]:
+        """What is learned from a step, and its rewards as the learner got them.
+
+        Where noise must cover them no value raises anything: what is no number counts as 0, and what is infinite the
+        method clips.
+        """
+        gained = jnp.asarray(seen.reward, jnp.float32)
+        if method.spends:
+            gained = as_single(seen.reward)
+            gained = jnp.where(jnp.isnan(gained), 0.0, gained)
+        now = Moment(step, self.key(step, LEARN), self.noise)
+        return method.update(learner, seen._replace(reward=gained), now), gained
 
 
 class Result(NamedTuple):

@@ -10,7 +10,6 @@ except ImportError as error:
 
 from quietq.paper.attacks.frozen_step import frozen_sensitivity as frozen_sensitivity
 from quietq.paper.attacks.on_trainings import (
-    Privatising as Privatising,
     Trainings as Trainings,
     View as View,
     audit_training as audit_training,

@@ -13,14 +13,14 @@ from quietq.audit.frozen_release import frozen_release
 from quietq.feedback.cells import Cells
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
+from quietq.mechanisms.release import Mechanism
 from quietq.paper.agents import InLoopMethod, RewardLearner
-from quietq.paper.agents.method import Method
 from quietq.paper.algorithm import Published
 from quietq.paper.attacks.frozen_step import frozen_sensitivity
-from quietq.paper.attacks.on_trainings import Privatising, ScoreKind, View, audit_training
+from quietq.paper.attacks.on_trainings import ScoreKind, View, audit_training
 from quietq.paper.attacks.trajectories_attack import audit_evaluation, frozen_trajectories
 from quietq.paper.baselines.abadi import GradientNoise
-from quietq.paper.baselines.balle import Evaluation, Regression
+from quietq.paper.baselines.balle import Evaluation
 from quietq.paper.baselines.value_network import NetworkValueNoise
 from quietq.paper.methods import METHODS, build_method
 from quietq.paper.observed import observed_mechanism
@@ -42,8 +42,8 @@ def plan_audit(
 ) -> Audit:
     """The audit of a method by its name, with everything refused that can be before it runs.
 
-    `options` are those of the attack and of the private reward that were extra (`world`, `radius`, `noise`, `pieces`,
-    `move`, `view` and so on), `hyper` the method's hyper-parameters.
+    `options` are those of the attack and of the private reward that were given (`world`, `radius`, `noise`, `move`,
+    `view`, `score`, `steps`), `hyper` the method's hyper-parameters.
     """
     check_confidence(confidence)
     common: dict[str, Any] = {"seed": count("seed", seed, 0), "confidence": confidence}
@@ -51,53 +51,36 @@ def plan_audit(
         return partial(audit_evaluation, people, budget, runs, **common)
     kind, world = METHODS[method], find_world(options.get("world", "walk"))
     relation = SupBall(options["radius"]) if "radius" in options else world.relation(people)
-    train = partial(_plan_training, world=world, runs=runs, options=options, common=common)
-    if not issubclass(kind, RewardLearner):
-        promise = {"relation": relation, "budget": budget} if issubclass(kind, InLoopMethod) else {}
-        return train(build_method(method, hyper, **promise))
-    if options.get("view", "reward") != "reward":
-        private = Privatising(relation, budget, options.get("noise", "path"), options.get("pieces"))
-        return train(build_method(method, hyper), private=private)
-    if hyper or any(name in options for name in ("score", "queries", "moments", "steps", "public_walk")):
+    learns_from_reward = issubclass(kind, RewardLearner)
+    seen = options.get("view", "reward" if learns_from_reward else "final")
+    if seen != "reward":
+        promise: dict[str, Any] = {"relation": relation, "budget": budget} if issubclass(kind, InLoopMethod) else {}
+        made = _mechanism(world, relation, budget, options.get("noise", "path")) if learns_from_reward else None
+        view = View(seen, queries=9 if seen == "every" else 65)
+        extra = {name: options[name] for name in ("move", "score", "steps") if name in options}
+        trained = build_method(method, hyper, **promise)
+        return partial(audit_training, trained, world, runs, view=view, private=made, **extra, **common)
+    if not learns_from_reward:
+        raise InvalidInput(f"--view reward is for methods that learn from a private reward, not {method!r}.")
+    if hyper or any(name in options for name in ("score", "steps")):
         raise InvalidInput(
             "The private reward itself is observed whole, before any training: for hyper-parameters and the options of "
             "trainings add --view final."
         )
-    used = {name: options[name] for name in ("noise", "pieces", "move") if name in options}
-    _refuse_unused(method, relation, used)
-    if isinstance(relation, SupBall):
-        mechanism = observed_mechanism(world, relation, budget)
-    else:
-        declared = OwnFunction(None, relation, box=world.box)
-        mechanism = choose(used.get("noise", "auto"), declared, budget, pieces=used.get("pieces"))
-    return partial(audit_reward, world, mechanism, runs, move=used.get("move", "worst"), **common)
-
-
-def _plan_training(
-    method: Method,
-    world: World,
-    runs: int,
-    options: Mapping[str, Any],
-    common: Mapping[str, Any],
-    private: Privatising | None = None,
-) -> Audit:
-    seen: Any = options.get("view", "final")
-    if seen == "reward":
-        raise InvalidInput(f"--view reward is for methods that learn from a private reward, not {method.name!r}.")
-    if seen != "every" and "moments" in options:
-        raise InvalidInput("--moments is for --view every.")
-    queries = options.get("queries", 9 if seen == "every" else 65)
-    view = View(seen, queries, options.get("moments", 10))
-    extra = {name: options[name] for name in ("move", "score", "public_walk", "steps") if name in options}
-    return partial(audit_training, method, world, runs, view=view, private=private, **extra, **common)
-
-
-def _refuse_unused(method: str, relation: Relation, options: Mapping[str, Any]) -> None:
-    """Moves are for rewards that are functions, and there is one noise for those that need not be smooth."""
-    for name in options:
-        unused = name == "move" and not isinstance(relation, LipschitzBall)
-        if unused or isinstance(relation, SupBall):
+    # Moves are for rewards that are functions, and there is one noise for those that need not be smooth.
+    for name in ("noise", "move"):
+        unused = isinstance(relation, SupBall) or (name == "move" and not isinstance(relation, LipschitzBall))
+        if name in options and unused:
             raise InvalidInput(f"--{name} makes no difference to this audit of {method!r}: leave it out.")
+    mechanism = _mechanism(world, relation, budget, options.get("noise", "auto"))
+    return partial(audit_reward, world, mechanism, runs, move=options.get("move", "worst"), **common)
+
+
+def _mechanism(world: World, relation: Relation, budget: Budget, noise: str) -> Mechanism:
+    """Returns what makes a world's reward private: for a SupBall, of which nothing is smooth, `observe`'s mechanism."""
+    if isinstance(relation, SupBall):
+        return observed_mechanism(world, relation, budget)
+    return choose(noise, OwnFunction(None, relation, box=world.box), budget)
 
 
 # Everything
@@ -152,9 +135,7 @@ def plan_training_checks(budget: Budget | None = None, seed: int = 0) -> dict[st
     }
     for name, (method, same) in _forms(promise).items():
         found[name] = partial(frozen_sensitivity, method, WALK, same=same, name=name, seed=seed)
-    for kind in ("lsw", "lsl"):
-        found[f"evaluation, {kind}"] = partial(_check_evaluation, kind, seed)
-    return found
+    return found | {"evaluation": partial(_check_evaluation, seed)}
 
 
 def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[InLoopMethod, bool]]:
@@ -167,17 +148,10 @@ def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[InLoopMethod, bool]]:
     }
 
 
-def _check_evaluation(kind: Regression, seed: int) -> Movement:
+def _check_evaluation(seed: int) -> Movement:
     """Everybody was everywhere and was paid the most."""
     relation, cells = Trajectories(_TRAJECTORIES, largest_reward=1.0), Cells.states(3)
     # An ample budget: so few trajectories are enough for a smooth bound that is also the local one.
-    evaluation = Evaluation(
-        budget=Budget(10.0, 1e-6),
-        relation=relation,
-        gamma=0.5,
-        cells=cells,
-        kind=kind,
-        ridge=1.0 if kind == "lsl" else None,
-    )
+    evaluation = Evaluation(budget=Budget(10.0, 1e-6), relation=relation, gamma=0.5, cells=cells)
     one = (np.append(np.arange(3), np.zeros(40)), np.ones(43))
     return frozen_trajectories(evaluation, [one] * _TRAJECTORIES, seed=seed)

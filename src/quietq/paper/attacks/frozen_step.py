@@ -13,7 +13,7 @@ are all different. The step is the method's own (`Method.private_step`), looked 
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -211,15 +211,6 @@ def _bits(arrays: list[np.ndarray]) -> list[bytes]:
     return [each.tobytes() for each in arrays]
 
 
-class Farthest(NamedTuple):
-    """The best that was found: how far apart neighbours are, the noise's scale, each reward's move in radii, how."""
-
-    found: float
-    scale: float
-    direction: Float[np.ndarray, " rewards"]
-    by: str
-
-
 class Search:
     """The adversary's search: rewards that move a private step the farthest, each by no more than the radius.
 
@@ -228,6 +219,9 @@ class Search:
     to the corner that the gradient points to, again and again, from many beginnings at once, and the greedy one turns
     the one sign that helps most. Random signs and random points of the cube, around random centres, are there for steps
     that are not as one thinks. All look at as many directions at once as there are rewards.
+
+    The best of them is told by `found`, how far apart neighbours are, the noise's `scale`, the `direction`, which is
+    each reward's move in radii, and `by`, how it was found.
     """
 
     def __init__(
@@ -235,7 +229,8 @@ class Search:
     ) -> None:
         self._name, self._centre, self._radius, self._number = name, centre, radius, len(centre)
         self._climbs, self._rng = 12 if climb else 0, np.random.default_rng(seed)
-        self._best = Farthest(0.0, float("nan"), np.zeros(self._number), "nothing")
+        self.found, self.scale, self.by = 0.0, float("nan"), "nothing"
+        self.direction = np.zeros(self._number)
 
         def squared(direction: Rewards, centre: Rewards) -> tuple[Float[Array, ""], Float[Array, " two"]]:
             half = radius / 2 * direction
@@ -247,7 +242,7 @@ class Search:
 
         self._look = jax.jit(jax.vmap(jax.value_and_grad(squared, has_aux=True) if climb else without))
 
-    def run(self) -> Farthest:
+    def run(self) -> "Search":
         shape = (self._number, self._number)
         signs = self._rng.choice([-1.0, 1.0], shape)
         self._try(np.ones(shape), "all alike")
@@ -262,12 +257,12 @@ class Search:
                 break
             signs = corners
         self._greedy()
-        return self._best
+        return self
 
     def _greedy(self) -> None:
         turns = 1 - 2 * np.eye(self._number)
-        direction = np.where(self._best.direction < 0, -1.0, 1.0)
-        farthest = self._best.found**2
+        direction = np.where(self.direction < 0, -1.0, 1.0)
+        farthest = self.found**2
         for _ in range(2 * self._number):
             squares, _ = self._try(direction * turns, "greedy")
             if squares.max() <= farthest:
@@ -285,7 +280,8 @@ class Search:
         if np.ptp(scales) > 1e-6 * scales.max():
             raise Unprotected(f"The noise's scale of {self._name} depends on rewards, so it is not public.")
         # What is the same but for rounding is the simpler search's, which came first.
-        if found.max() > self._best.found * (1 + 1e-6) or self._best.by == "nothing":
+        if found.max() > self.found * (1 + 1e-6) or self.by == "nothing":
             best = int(found.argmax())
-            self._best = Farthest(float(found[best]), float(scales.min()), directions[best].copy(), by)
+            self.found, self.scale, self.by = float(found[best]), float(scales.min()), by
+            self.direction = directions[best].copy()
         return np.asarray(squares, np.float64), np.asarray(slopes, np.float64)

@@ -35,7 +35,6 @@ looks at the world's reward.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -225,18 +224,16 @@ def inverse_rl(
     return np.asarray(found.x[:n])
 
 
-class Apprentice(NamedTuple):
-    rewards: Float[np.ndarray, " n"]
-    """At the grid's points: of the rewards that were tried, the one whose best policy came nearest to the released one.
+def apprenticeship(
+    grid: Discretised, policy: np.ndarray, gamma: float, *, rounds: int = 30
+) -> tuple[Float[np.ndarray, " n"], list[float]]:
+    """Weights of hat functions for which a policy, the chances of actions at each state (n, m), is the best.
 
-    It is known up to scale and shift.
+    Returns:
+        Rewards at the grid's points, up to scale and shift: of those that were tried, the ones whose best policy came
+        nearest to the released one. And by round how far that is from the mixture of those tried, which never grows.
+
     """
-    margins: tuple[float, ...]
-    """By round: how far the released policy is from the mixture of those tried; it never grows."""
-
-
-def apprenticeship(grid: Discretised, policy: np.ndarray, gamma: float, *, rounds: int = 30) -> Apprentice:
-    """Weights of hat functions for which a policy, the chances of actions at each state (n, m), is the best."""
     n, m = grid.transitions.shape[:2]
     policy, gamma = np.asarray(policy, dtype=np.float64), probability("gamma", gamma)
     if policy.shape != (n, m) or not ((policy >= 0).all() and np.allclose(policy.sum(axis=1), 1)):
@@ -262,4 +259,4 @@ def apprenticeship(grid: Discretised, policy: np.ndarray, gamma: float, *, round
         if length <= 1e-24:
             break
         mixture = mixture + np.clip(step @ difference / length, 0, 1) * step
-    return Apprentice(features @ weights, tuple(margins))
+    return features @ weights, margins

@@ -6,12 +6,13 @@ seed: simulation, on which no release rests.
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +24,6 @@ from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.audit.neighbours import Pair, neighbours
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import Mechanism, simulate
 from quietq.noise import Box, SeededEntropy
 from quietq.paper import Published
@@ -31,24 +31,18 @@ from quietq.paper.agents import InLoopMethod, Method, trainer
 from quietq.paper.agents.jax_world import JaxReward, as_jax, stack
 from quietq.paper.agents.method import EnvironmentSpaces, Released, values_of_runs
 from quietq.paper.agents.trainer import spaces_of
-from quietq.privacy import Budget, InvalidInput, Relation, RkhsBall, SupBall
+from quietq.privacy import InvalidInput, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import count, one_of
-from quietq.released import PrivateFunction
 from quietq.worlds import World
 
 
-class PairReward(JaxReward):
-    """r or r' for compiled code; which of them is a leaf, so that one program runs both."""
+def pair_reward(pair: Pair, side: int) -> JaxReward:
+    """r (side 0) or r' (side 1) for compiled code; which of them is a number, so that one program runs both."""
+    return JaxReward(_of_pair, pair, (jnp.asarray(side, jnp.float32),))
 
-    side: Array  # 0 for r, 1 for r'
-    pair: Pair = eqx.field(static=True)
-    by_action: bool = eqx.field(static=True)
 
-    def __init__(self, pair: Pair, side: int) -> None:
-        self.side, self.pair, self.by_action = jnp.asarray(side, jnp.float32), pair, False
-
-    def at(self, state: Array) -> Array:
-        return self.pair.world.reward(state, jnp) + self.side * self.pair.moved(state, jnp)
+def _of_pair(state: Array, pair: Pair, side: Array) -> Array:
+    return pair.world.reward(state, jnp) + side * pair.moved(state, jnp)
 
 
 BATCH = 64  # runs side by side, half of them under r'
@@ -98,24 +92,6 @@ class View:
 
 
 @dataclass(frozen=True)
-class Privatising:
-    """How a reward is made private before anything is trained on it."""
-
-    relation: Relation
-    budget: Budget
-    noise: str = "path"
-    pieces: int | None = None
-
-    def mechanism(self, world: World) -> Mechanism:
-        return choose(self.noise, OwnFunction(None, self.relation, box=world.box), self.budget, pieces=self.pieces)
-
-    def __call__(self, pair: Pair, side: int, seed: int) -> PrivateFunction:
-        """A simulated release of r (side 0) or of r' (side 1)."""
-        feedback = OwnFunction(pair.second if side else pair.first, self.relation)
-        return simulate(self.mechanism(pair.world), feedback, seed)
-
-
-@dataclass(frozen=True)
 class Trainings:
     """What is trained, and what of it is seen."""
 
@@ -124,7 +100,7 @@ class Trainings:
     view: View
     steps: int = 5000
     seed: int = 0
-    private: Privatising | None = None  # how the reward is made private, for methods that learn from one that is
+    private: Mechanism | None = None  # by which the reward is made private, for methods that learn from one that is
     public_walk: bool = False
     """Whether the adversary knows the randomness of the walk and of the learner: then it is the same in all runs, and
     only the noise differs. Certificates hold against them too, for states are public."""
@@ -133,6 +109,7 @@ class Trainings:
         """All that the outcome depends on, in JSON."""
         kind = type(self.method)  # a subclass may go by the same name
         further = {name: repr(getattr(self.method, name, None)) for name in ("relation", "budget")}
+        made = self.private
         settings = self.method.settings() | further | {"kind": f"{kind.__module__}.{kind.__qualname__}"}
         return {
             "settings": settings,
@@ -141,18 +118,19 @@ class Trainings:
             "steps": self.steps,
             "seed": self.seed,
             "batch": BATCH,
-            "private": repr(self.private),
+            "private": made and f"{made.name} {made.expected_error!r} {made.relation!r} {made.budget!r}",
             "public_walk": self.public_walk,
         }
 
     def run(self, runs: int, progress: Callable[[int, int], None] | None = None) -> Seen:
         """What is seen of so many runs a world; `progress` hears how many batches of how many are there."""
-        batches = -(-2 * runs // BATCH)
-        found = []
-        for number in range(batches):
-            found.append(self._batch(number))
-            if progress is not None:
-                progress(number + 1, batches)
+        batches, tell = -(-2 * runs // BATCH), progress or (lambda done, of: None)
+        found = [self._batch(0)]  # alone: threads that meet would compile the same program twice
+        tell(1, batches)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for batch in pool.map(self._batch, range(1, batches)):
+                found.append(batch)
+                tell(len(found), batches)
         both = np.stack(found)  # batch, world, run, number
         flat = both.transpose(1, 0, 2, 3).reshape(2, -1, both.shape[-1])[:, :runs]
         return Seen(flat[0], flat[1])
@@ -170,7 +148,11 @@ class Trainings:
         return seen.reshape(2, BATCH // 2, -1)
 
     def _reward(self, side: int, stream: int) -> JaxReward:
-        return PairReward(self.pair, side) if self.private is None else as_jax(self.private(self.pair, side, stream))
+        """r or r', as it is or in a simulated release."""
+        if self.private is None:
+            return pair_reward(self.pair, side)
+        feedback = OwnFunction(self.pair.second if side else self.pair.first, self.private.relation)
+        return as_jax(simulate(self.private, feedback, stream))
 
     def _looks(self, core: Method, runs: trainer.Runs) -> Float[np.ndarray, "runs numbers"]:
         """Trains to the end, and looks as often as the view says."""
@@ -209,7 +191,7 @@ def audit_training(
     steps: int = 5000,
     seed: int = 0,
     confidence: float = 0.95,
-    private: Privatising | None = None,
+    private: Mechanism | None = None,
     public_walk: bool | None = None,
     progress: Progress | None = None,
 ) -> Finding:
@@ -228,7 +210,7 @@ def audit_training(
         steps: Steps of each training.
         seed: Makes the audit repeatable.
         confidence: Of the lower bounds.
-        private: How the reward is made private, for methods that learn from a private one.
+        private: The mechanism that makes the reward private, for methods that learn from a private one.
         public_walk: Whether the adversary knows the walk.
         progress: Is called with how many of how many batches are done.
 
@@ -245,7 +227,7 @@ def audit_training(
         method.check(spaces_of(world), steps)
         promise = _promise_of(method, spaces_of(world), steps)
     else:
-        promise = Promise.of_mechanism(private.mechanism(world))
+        promise = Promise.of_mechanism(private)
     trainings = Trainings(method, pair, view, steps, count("seed", seed, 0), private, public_walk)
     seen = trainings.run(runs, progress)
     taught, judged = seen.split(learned_on)

@@ -9,7 +9,7 @@ under `not_private`.
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +36,6 @@ from quietq.worlds import RewardFunction, World, find_place, mean_return, plan_o
 _FLAT = 1e-9  # a reward that varies by less, relative to its size, is a constant
 
 
-@dataclass(frozen=True)
-class WithTruth:
-    """A recovered reward beside the true one, at the grid's points. NOT private."""
-
-    correlation: float  # 1 is the same but for scale and shift; 0 if what was recovered is a constant
-    rmse: float  # root mean squared error, after the alignment
-    relative_error: float
-    """`rmse` over that of guessing the best constant: 1 is no better than knowing nothing but the mean."""
-    aligned: Float[np.ndarray, " n"] = field(repr=False, compare=False)
-    """The recovered reward, with what the attack is blind to fitted to the truth."""
-
-    def to_dict(self) -> dict[str, float]:
-        return {"correlation": self.correlation, "rmse": self.rmse, "relative_error": self.relative_error}
-
-
 @dataclass(frozen=True, eq=False)
 class RecoveredReward:
     """One attack, and what it recovered."""
@@ -59,7 +44,7 @@ class RecoveredReward:
     blind_to: tuple[str, ...]
     """Of `scale` and `shift`: what this attack cannot tell, and what is fitted to the truth before errors are taken."""
     rewards: Float[np.ndarray, " n"]  # at the grid's points, as recovered
-    not_private: WithTruth | None = None  # against the true reward, if that was given
+    not_private: dict[str, float] | None = None  # against the true reward, if that was given: see `compare`
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +61,6 @@ class Reconstruction:
     def constant_error(self) -> float | None:
         """Root mean squared error of the best constant guess: the true reward's deviation. NOT private."""
         return None if self.truth is None else float(self.truth.std())
-
-    def __getitem__(self, name: str) -> RecoveredReward:
-        for one in self.recovered:
-            if one.name == name:
-                return one
-        raise InvalidInput(f"There is no attack {name!r} here: there are {', '.join(a.name for a in self.recovered)}.")
 
 
 def reconstruct(
@@ -108,7 +87,7 @@ def reconstruct(
     >>> grid = discretise(WALK)
     >>> values = grid.best_values(walk_reward(grid.states[:, 0]), gamma=0.9)
     >>> found = reconstruct(lambda states: values, WALK, 0.9, truth=walk_reward)
-    >>> round(found["bellman"].not_private.correlation, 3)
+    >>> round(found.recovered[0].not_private["correlation"], 3)
     1.0
 
     """
@@ -138,10 +117,13 @@ def reconstruct(
     return Reconstruction(grid, tuple(recovered), true)
 
 
-def compare(rewards: np.ndarray, truth: np.ndarray, blind_to: Sequence[str] = ()) -> WithTruth:
+def compare(rewards: np.ndarray, truth: np.ndarray, blind_to: Sequence[str] = ()) -> dict[str, float]:
     """A recovered reward against the true one; what the attack is blind to is fitted, but a scale never below zero.
 
-    >>> compare(np.array([0.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0]), ("scale", "shift")).rmse
+    The correlation is 1 for the same reward but for scale and shift, and 0 for a constant. The error is taken after the
+    fit; relative to that of guessing the best constant, 1 is no better than knowing nothing but the mean.
+
+    >>> compare(np.array([0.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0]), ("scale", "shift"))["rmse"]
     0.0
     """
     spread, level = float(truth.std()), float(truth.mean())
@@ -150,13 +132,13 @@ def compare(rewards: np.ndarray, truth: np.ndarray, blind_to: Sequence[str] = ()
     own, mean = float(rewards.std()), float(rewards.mean())
     constant = own <= _FLAT * np.abs(rewards).max()
     correlation = 0.0 if constant else float(((rewards - mean) * (truth - level)).mean() / (own * spread))
-    aligned = rewards
+    fitted = rewards
     if "scale" in blind_to:  # an attack that is blind to scale still tells up from down
-        aligned = level + (0.0 if constant else max(correlation, 0.0) * spread / own) * (rewards - mean)
+        fitted = level + (0.0 if constant else max(correlation, 0.0) * spread / own) * (rewards - mean)
     elif "shift" in blind_to:
-        aligned = rewards - mean + level
-    rmse = float(np.sqrt(np.square(aligned - truth).mean()))
-    return WithTruth(correlation, rmse, rmse / spread, aligned)
+        fitted = rewards - mean + level
+    rmse = float(np.sqrt(np.square(fitted - truth).mean()))
+    return {"correlation": correlation, "rmse": rmse, "relative_error": rmse / spread}
 
 
 def discount(settings: Mapping[str, object], steps: int) -> float:
@@ -188,7 +170,7 @@ def _ask_policy(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np
 
 
 def _follow_policy(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:
-    return apprenticeship(grid, mixed(best_actions(values)), gamma).rewards
+    return apprenticeship(grid, mixed(best_actions(values)), gamma)[0]
 
 
 ATTACKS = {"bellman": _turn_bellman_round, "inverse-rl": _ask_policy, "apprenticeship": _follow_policy}
@@ -212,35 +194,28 @@ def _planned(world: World, private: PrivateFunction, truth: RewardFunction) -> f
 # Files
 
 
-@dataclass(frozen=True)
-class AttackedFile:
-    kind: str
-    certificate: Certificate
-    world: World
-    draws: list[Reconstruction]
-
-    def record(self) -> dict[str, Any]:
-        """All of it in JSON; whatever was compared with the true reward is under `not_private`."""
-        first = self.draws[0]
-        compared = {"constant_rmse": first.constant_error}
-        return {
-            "release": self.kind,
-            "world": self.world.name,
-            "standing": self.certificate.standing,
-            "points": first.grid.points,
-            "draws": len(self.draws),
-            "attacks": [_average(same) for same in zip(*(one.recovered for one in self.draws), strict=True)],
-            "not_private": compared | ({} if first.planned is None else {"planned_score": first.planned}),
-        }
+def _record(kind: str, certificate: Certificate, world: World, draws: Sequence[Reconstruction]) -> dict[str, Any]:
+    """All of it in JSON; whatever was compared with the true reward is under `not_private`."""
+    first = draws[0]
+    compared = {"constant_rmse": first.constant_error}
+    return {
+        "release": kind,
+        "world": world.name,
+        "standing": certificate.standing,
+        "points": first.grid.points,
+        "draws": len(draws),
+        "attacks": [_average(same) for same in zip(*(one.recovered for one in draws), strict=True)],
+        "not_private": compared | ({} if first.planned is None else {"planned_score": first.planned}),
+    }
 
 
-def attack_reward(file: Path, world: str, points: int | None = None) -> AttackedFile:
+def attack_reward(file: Path, world: str, points: int | None = None) -> dict[str, Any]:
     release, place = open_release(file), _own_world(world)
     found = reconstruct(release.function, place, truth=place.reward_at, points=points)  # type: ignore[arg-type]
-    return AttackedFile("private reward", release.certificate, place, [found])
+    return _record("private reward", release.certificate, place, [found])
 
 
-def attack_agent(file: Path, world: str | None = None, points: int | None = None) -> AttackedFile:
+def attack_agent(file: Path, world: str | None = None, points: int | None = None) -> dict[str, Any]:
     network = open_release(file).function
     if isinstance(network, PrivateNetwork) and (network.training or {}).get("world") is None:
         raise InvalidInput("Only agents of quietq's own worlds can be attacked here, and this one names none.")
@@ -267,7 +242,7 @@ def attack_agent(file: Path, world: str | None = None, points: int | None = None
         )
         for member in members
     ]
-    return AttackedFile(f"agent ({agent.method.name})", agent.certificate, place, found)
+    return _record(f"agent ({agent.method.name})", agent.certificate, place, found)
 
 
 def _own_world(name: str) -> World:
@@ -279,7 +254,7 @@ def _own_world(name: str) -> World:
 
 def _average(same: tuple[RecoveredReward, ...]) -> dict[str, Any]:
     """One attack on all draws: means, and each draw's correlation if there are several."""
-    judged = [attack.not_private.to_dict() for attack in same if attack.not_private is not None]
+    judged = [attack.not_private for attack in same if attack.not_private is not None]
     means: dict[str, Any] = {name: statistics.fmean(one[name] for one in judged) for name in judged[0]}
     if len(judged) > 1:
         means["correlations"] = [one["correlation"] for one in judged]

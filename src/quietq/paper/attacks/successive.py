@@ -15,6 +15,7 @@ real learner and trainer, in double precision, for linear hats whose knots are t
 See docs/theory.md#shared-noise.
 """
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -27,12 +28,15 @@ from quietq.paper import Published
 from quietq.paper.agents import replay as memory, trainer
 from quietq.paper.agents.jax_world import JaxReward
 from quietq.paper.agents.method import Noise
+from quietq.paper.agents.networks import in_unit_box
 from quietq.paper.algorithm import ACTING
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, numbers, positive, probability
 from quietq.worlds import World
 
 By = Literal["next_state", "state"]
+Round = tuple[Float[np.ndarray, "knots actions"], "SuccessiveSteps"]
+"""What the algorithm has published after a round, and the public steps that the round learned from."""
 _RANK = 1e-9  # directions that are weaker than this, relative to the strongest, are taken for unseen
 
 
@@ -45,24 +49,13 @@ class SuccessiveSteps(NamedTuple):
     terminated: Bool[np.ndarray, " batch"]
 
 
-class Round(NamedTuple):
-    """What the algorithm has published after a round, and the public steps that the round learned from."""
-
-    release: Float[np.ndarray, "knots actions"]
-    steps: SuccessiveSteps
-
-
-class Recovered(NamedTuple):
-    """Rewards by state; where `identified` is false, the round's steps do not determine them."""
-
-    reward: Float[np.ndarray, " knots"]
-    identified: Bool[np.ndarray, " knots"]
-
-
 def rewards_from_successive(
     before: object, after: object, steps: SuccessiveSteps, learning_rate: float, gamma: float, by: By = "next_state"
-) -> Recovered:
-    """The rewards that lie between two releases, by least squares; `by` says which state they are a function of."""
+) -> Float[np.ndarray, " knots"]:
+    """The rewards that lie between two releases, by least squares; `by` says which state they are a function of.
+
+    They are by state, and NaN where the round's steps do not determine them.
+    """
     first, second = numbers("before", before), numbers("after", after)
     if first.ndim != 2 or first.shape != second.shape:
         raise InvalidInput(f"before and after must be tables of one shape, not {first.shape} and {second.shape}.")
@@ -79,7 +72,7 @@ def rewards_from_successive(
     left, size, right = np.linalg.svd(counts, full_matrices=False)
     seen = size > _RANK * size.max(initial=0.0)
     reward = right[seen].T @ ((left[:, seen].T @ sums) / size[seen])
-    return Recovered(reward, (right[seen] ** 2).sum(axis=0) > 1 - _RANK)
+    return np.where((right[seen] ** 2).sum(axis=0) > 1 - _RANK, reward, np.nan)
 
 
 def released_rounds(method: Published, world: World, reward: JaxReward, rounds: int, seed: int = 0) -> list[Round]:
@@ -108,14 +101,15 @@ def released_rounds(method: Published, world: World, reward: JaxReward, rounds: 
 def _round(method: Published, carry: trainer.Carry, noise: Noise, number: int) -> Round:
     paths, by_step = noise
     learner = jax.tree.map(lambda leaf: leaf[0], carry.learner.learner)
-    scaled, knots = learner.network.scaled, learner.network.weights.shape[1]
+    box, knots = learner.network.box, learner.network.weights.shape[1]
     cells = np.rint(np.linspace(0, 1, knots) * 2**method.levels).astype(int)
     path = paths[cells, by_step[number * method.batch], ACTING]
     seen = memory.rows(learner.replay, jnp.arange(method.batch))
     before, after = (
-        np.asarray(jax.vmap(scaled)(states))[:, 0] * (knots - 1) for states in (seen.state, seen.next_state)
+        np.asarray(jax.vmap(partial(in_unit_box, box))(states))[:, 0] * (knots - 1)
+        for states in (seen.state, seen.next_state)
     )
     if not all((places == np.rint(places)).all() for places in (before, after)):
         raise InvalidInput(f"world must have states on the {knots} knots only.")
     steps = SuccessiveSteps(before.astype(int), np.asarray(seen.action), after.astype(int), np.asarray(seen.terminated))
-    return Round(np.asarray(learner.network.weights).T + path, steps)
+    return np.asarray(learner.network.weights).T + path, steps

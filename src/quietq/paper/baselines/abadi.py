@@ -38,7 +38,7 @@ from quietq.paper.agents.in_loop_method import ROUNDS, InLoopMethod, NoiseDraw, 
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition
 from quietq.paper.agents.networks import Network, NetworkName
 from quietq.paper.agents.protect import protect, total
-from quietq.paper.algorithm import Baseline, BaselineDraw, simulated
+from quietq.paper.algorithm import Baseline, simulated
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import count, positive
 from quietq.privacy.norms import UNIT_ROUNDING, AnyNorm, RewardGradients
@@ -190,11 +190,11 @@ class GradientPerturbation(Baseline):
     def mu(self, steps: int) -> float:
         return 2 * math.sqrt(self.updates(steps)) / self.sigma(steps)
 
-    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> BaselineDraw:
+    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> Noise:
         return simulated(entropy, (self.updates(steps), self.parameters(spaces)), self.sigma(steps) * self.clip)
 
     def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
-        copies, noise = seen.action.shape[0], now.noise
+        (normals, scale), copies = now.noise, seen.action.shape[0]
         buffer = memory.store(state.replay, seen, now.step, self.bootstrap_truncated)
         turn = now.step + 1 - self.start
 
@@ -202,9 +202,9 @@ class GradientPerturbation(Baseline):
             batch = memory.sample(buffer, self.batch, copies, now)
             mean = self.clipped(network, self.goals(state.target, batch), batch)
             flat, build = ravel_pytree(eqx.filter(mean, eqx.is_array))
-            return build(protect(flat, noise.normals[turn], noise.scale))
+            return build(protect(flat, normals[turn], scale))
 
-        ready = (turn >= 0) & (turn < noise.normals.shape[0])
+        ready = (turn >= 0) & (turn < normals.shape[0])
         return self.descend(state, buffer, gradient, ready, (now.step + 1) % self.target_every == 0)
 
     def clipped(self, network: Network, goals: Float[Array, " batch"], batch: Transition) -> Network:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from quietq.paper.agents.hyper_parameters import option, positive_or_none, share
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Moment, State, Transition
-from quietq.paper.agents.networks import LinearQ, Scaled, check_knots
+from quietq.paper.agents.networks import LinearQ, check_knots
 from quietq.paper.agents.protect import total
 from quietq.privacy.checks import count
 
@@ -75,7 +75,7 @@ class Averaging(Method):
         return Averages(zero, zero, zero, moves, (zero, zero, zero, moves))
 
     def network(self, spaces: EnvironmentSpaces, values: Float[Array, "actions knots"]) -> LinearQ:
-        return LinearQ(values, Scaled(spaces.box.low, spaces.box.high), self.knots)
+        return LinearQ(values, spaces.box, self.knots)
 
     def init(self, spaces: EnvironmentSpaces, key: PRNGKeyArray, copies: int = 1) -> State:
         sums = self.nothing_seen(spaces)

@@ -21,7 +21,7 @@ from quietq.paper.agents.in_loop_method import ROUNDS, InLoopMethod, NoiseDraw, 
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition
 from quietq.paper.agents.networks import LinearQ
 from quietq.paper.agents.protect import protect
-from quietq.paper.algorithm import Baseline, BaselineDraw, simulated
+from quietq.paper.algorithm import Baseline, simulated
 from quietq.paper.baselines.averages import Averaging, AveragingState, add, best_values, weighed
 from quietq.privacy import Assumption, Code
 from quietq.privacy.norms import AnyNorm, ObservedRewards
@@ -93,11 +93,11 @@ class InputPerturbation(Baseline):
     def mu(self, steps: int) -> float:
         return math.sqrt(steps) / self.sigma(steps)
 
-    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> BaselineDraw:
+    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> Noise:
         return simulated(entropy, (steps,), self.sigma(steps))
 
     def update(self, state: DeepQState, seen: Transition, now: Moment) -> DeepQState:
-        copies = seen.reward.shape[0]
+        (normals, scale), copies = now.noise, seen.reward.shape[0]
         index = now.step * copies + jnp.arange(copies)
-        noised = protect(seen.reward, now.noise.normals[index], now.noise.scale)
+        noised = protect(seen.reward, normals[index], scale)
         return super().update(state, seen._replace(reward=noised), now)
