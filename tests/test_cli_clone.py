@@ -59,7 +59,7 @@ def test_a_look_at_the_rows_spends_nothing(quietq: Any, rows: Path) -> None:
     ("words", "sentence"),
     [
         (f"clone {LISTED} --returns 0 12", "A private policy needs --epsilon, --delta and --out."),
-        (f"clone {LISTED} {PROMISE} --out policy.qq", "returns must be the range of people's returns"),
+        (f"clone {LISTED} {PROMISE} --out policy.qq", "returns must be a range, low below high, not None"),
         (f"clone {LISTED} --returns 3 1 {PROMISE} --out policy.qq", "returns must be a range, low below high"),
         (f"clone {LISTED} --returns 0 12 --best 2 {PROMISE} --out policy.qq", "best must be a share of the people"),
         (f"clone {LISTED} --returns 0 12 --epsilon 1 --delta 0 --out policy.qq", "delta must be above 0"),

@@ -162,7 +162,7 @@ def test_too_few_people_are_warned_of() -> None:
     [
         ({"best": 0}, "best must be a share of the people, above 0 and at most 1, not 0.0"),
         ({"best": 1.5}, "best must be a share"),
-        ({"returns": None}, r"returns must be the range of people's returns, a pair \(low, high\), not None"),
+        ({"returns": None}, r"returns must be a range, low below high, not None"),
         ({"returns": (3, 3)}, r"returns must be a range, low below high, not \(3, 3\)"),
         ({"returns": (0, math.inf)}, "returns must be"),
         ({"budget": qq.Budget(1, 0)}, "delta must be above 0"),

@@ -32,7 +32,7 @@ EXPRESSIONS = {
     "RkhsBall(1.0, 'kernel')": "kernel must be a kernel",
     "FeatureKernel([1.0], 1)": "phi must be a function",
     "WorldModel(circles=3)": "circles must be pairs of numbers of coordinates, such as ((0, 1),), not 3",
-    "WorldModel(step_rewards=3)": "step_rewards must be a range, such as (-1, 1), not 3",
+    "WorldModel(step_rewards=3)": "step_rewards must be a range, low below high, not 3",
     "WorldModel(circles=(0, 1))": "circles must be pairs of numbers of coordinates, such as ((0, 1),), not (0, 1)",
     "Box('a', 'b')": "must be a tuple of numbers",
     "Certificate(method=3, standing='none')": "method must be printable text in one line, not 3",

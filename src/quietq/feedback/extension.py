@@ -44,7 +44,7 @@ from jaxtyping import Float
 
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.noise.grid_path import MOST_POINTS
-from quietq.privacy.checks import count, positive, real
+from quietq.privacy.checks import count, ends, positive
 from quietq.privacy.errors import InvalidInput
 
 _PARTS = 2**24
@@ -84,10 +84,9 @@ class Extension(Statistic):
     levels: int = 16
 
     def __post_init__(self) -> None:
-        for name in ("low", "high", "slope"):
-            object.__setattr__(self, name, (positive if name == "slope" else real)(name, getattr(self, name)))
-        if not (self.high > self.low and math.isfinite(self.high - self.low)):
-            raise InvalidInput(f"high must be above low, but high is {self.high!r} and low is {self.low!r}.")
+        low, high = ends(self.low, self.high)
+        for name, value in {"low": low, "high": high, "slope": positive("slope", self.slope)}.items():
+            object.__setattr__(self, name, value)
         if 2 ** count("levels", self.levels) > MOST_POINTS:
             raise InvalidInput(f"levels must be at most {int(math.log2(MOST_POINTS))}, not {self.levels}.")
         if self.slope > _STEEPEST * (self.high - self.low):

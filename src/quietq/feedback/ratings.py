@@ -16,7 +16,7 @@ from quietq.noise.box import Box, Domain
 from quietq.noise.exponential_kernels import Additive, Exponential
 from quietq.noise.feature_maps import FeatureMap, Splines
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.checks import real
+from quietq.privacy.checks import ends
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import (
     LipschitzBall,
@@ -92,9 +92,7 @@ class Ratings(Feedback):
 
         columns = columns_of("state", state, features, source)
         states = States.of(box, features, len(columns))
-        low, high = real("low", low), real("high", high)
-        if not low < high:
-            raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
+        low, high = ends(low, high)
         if (action is None) != (actions is None):
             raise InvalidInput("action, a column, and actions, the public list of them, belong together.")
         asked, loss = None, None

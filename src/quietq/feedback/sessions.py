@@ -15,7 +15,7 @@ from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.noise.box import Domain
 from quietq.privacy.account import Once
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.checks import positive, real
+from quietq.privacy.checks import ends, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import OnePerson
 
@@ -98,7 +98,7 @@ class Sessions(Feedback):
             frames = minari_frames.minari_frames(source, person)
             declared = {"actions": actions, "low": low, "high": high, "box": box, "people": people, "engine": engine}
             return cls.read(frames, person=person, **columns, **declared)
-        low, high = real("low", low), real("high", high)
+        low, high = ends(low, high)
         fields: dict[str, Field] = {} if episode is None else {"episode": Group(episode, "episode")}
         step, every = step if isinstance(step, tuple) else (step, 1.0)
         if step is not None:

@@ -19,7 +19,7 @@ from quietq.feedback.statistic import Columns as Rows
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import Categorical, Columns, FeatureMap, is_data
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.checks import checked_names, count, real
+from quietq.privacy.checks import checked_names, count, ends
 from quietq.privacy.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -159,8 +159,7 @@ class Spaces:
             raise InvalidInput("There must be a number of actions, or else an action_box: state one of both.")
         if self.actions is not None:
             count("actions", self.actions)
-        if not real("low", self.low) < real("high", self.high):
-            raise InvalidInput(f"high must be above low, but high is {self.high!r} and low is {self.low!r}.")
+        ends(self.low, self.high)
         for name, number in (("state", self.states), ("action", self.actions or self.numbers)):
             given = getattr(self, f"{name}_names") or [f"{name} {i}" for i in range(number)]
             object.__setattr__(self, f"{name}_names", checked_names(name, given, number))

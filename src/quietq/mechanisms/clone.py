@@ -36,7 +36,7 @@ from quietq.mechanisms.release import (
 from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.assumptions import Code
-from quietq.privacy.checks import instance, real
+from quietq.privacy.checks import instance, interval, real
 from quietq.released.private_network import PrivatePolicy
 
 STATE_SHARE, THRESHOLD_SHARE = 0.05, 0.05
@@ -293,14 +293,4 @@ def _range_of_returns(
             "These sessions have no rewards, by which the best would be found: name their column as "
             "Sessions.read(..., reward=...), or imitate everybody, best=1."
         )
-    return range_of_returns(returns)
-
-
-def range_of_returns(returns: tuple[float, float] | None) -> tuple[float, float]:
-    """The checked range that people's returns are clipped to."""
-    if returns is None or len(returns) != 2:
-        raise InvalidInput(f"returns must be the range of people's returns, a pair (low, high), not {returns!r}.")
-    low, high = (real("returns", end) for end in returns)
-    if not low < high:
-        raise InvalidInput(f"returns must be a range, low below high, not {returns!r}.")
-    return low, high
+    return interval("returns", returns)

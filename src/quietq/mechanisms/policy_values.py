@@ -26,7 +26,7 @@ from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Account, Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
-from quietq.privacy.checks import instance, real, shown
+from quietq.privacy.checks import instance, interval, real, shown
 from quietq.released.evaluated_policies import LONGEST, EvaluatedPolicies
 from quietq.released.publishable import Publishable
 
@@ -132,9 +132,7 @@ class PolicyValues(Mechanism):
 
 
 def _check_ranges(returns: tuple[float, float], discount: float, confidence: float) -> tuple[float, float]:
-    low, high = (real("returns", end) for end in returns)
-    if not low < high:
-        raise InvalidInput(f"returns must be a range, low below high, not {returns!r}.")
+    low, high = interval("returns", returns)
     if not 0 <= real("discount", discount) <= 1:
         raise InvalidInput(f"discount must lie between 0 and 1, not {discount!r}.")
     if not 0 < real("confidence", confidence) < 1:

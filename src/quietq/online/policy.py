@@ -33,7 +33,17 @@ from quietq.noise.laws import Gaussian, RoundedLaw
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Arrivals, Assumption, Budget, Code, Cost, weak_promise
 from quietq.privacy.account import Account
-from quietq.privacy.checks import Check, Checked, count, flag, instance, optional, plural, real, same_process, shown
+from quietq.privacy.checks import (
+    Check,
+    Checked,
+    count,
+    flag,
+    instance,
+    interval,
+    optional,
+    plural,
+    same_process,
+)
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, MissingExtra, PrivacyWarning
 from quietq.privacy.norms import Answers, AnyNorm, sensitivity
 from quietq.privacy.transcript import Query, Transcript
@@ -48,14 +58,6 @@ _KEPT = ("state", "law", "certificate")
 FARTHEST = 1000.0  # standard deviations, beyond which noise is with a probability below e^-1000
 
 
-def _range(name: str, value: Any) -> tuple[float, float]:
-    with suppress(TypeError, ValueError):  # not two numbers
-        low, high = (real(name, one) for one in value)
-        if low < high:
-            return low, high
-    raise InvalidInput(f"{name} must be a range, lower end first, not {shown(value)}.")
-
-
 def are_counts(numbers: int | np.ndarray, most: int | np.ndarray = MOST) -> bool:
     """Whether there can be so many of something, of which there are at most `most`."""
     return bool(np.all((numbers >= 0) & (numbers <= most)))
@@ -67,7 +69,7 @@ class PrivateBandit(Checked, ABC):
 
     fields: ClassVar[Mapping[str, Check]] = {
         "arms": partial(count, least=2, most=10**6),
-        "rewards": _range,
+        "rewards": interval,
         "simulate": optional(partial(count, least=0, most=None)),
         "visits": count,
         "named": flag,

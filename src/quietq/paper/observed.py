@@ -40,7 +40,7 @@ from quietq.privacy import (
     steps_between,
     weak_promise,
 )
-from quietq.privacy.checks import count, instance, real
+from quietq.privacy.checks import count, ends, instance
 from quietq.privacy.norms import ObservedRewards
 from quietq.released.private_function import PrivateFunction, PrivateKnots
 from quietq.worlds.environment import RewardFunction
@@ -97,9 +97,7 @@ class Observed(Mechanism):
     def __init__(
         self, relation: SupBall, budget: Budget, states: np.ndarray, box: Box, low: float, high: float
     ) -> None:
-        self.low, self.high = real("low", low), real("high", high)
-        if self.high <= self.low:
-            raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
+        self.low, self.high = ends(low, high)
         self.relation, self.budget, self.box, self.states = relation, budget, box, states
         self.largest = max(abs(low), abs(high))
         self.error = FLOAT64 * self.largest  # of each neighbour's rewards; nothing is amplified

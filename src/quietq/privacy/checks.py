@@ -128,6 +128,23 @@ def count(name: str, value: object, least: int = 1, most: int | None = MOST) -> 
     raise InvalidInput(f"{name} must be a whole number of at least {least}, not {shown(value)}.")
 
 
+def ends(low: object, high: object) -> tuple[float, float]:
+    """The ends of a range that are given one by one, as `low` and `high`."""
+    found = real("low", low), real("high", high)
+    if found[0] < found[1]:
+        return found
+    raise InvalidInput(f"high must be above low, but high is {found[1]!r} and low is {found[0]!r}.")
+
+
+def interval(name: str, value: Any) -> tuple[float, float]:
+    """The ends of a range that is given as a pair."""
+    with suppress(TypeError, ValueError):  # not two numbers
+        low, high = (real(name, end) for end in value)
+        if low < high:
+            return low, high
+    raise InvalidInput(f"{name} must be a range, low below high, not {shown(value)}.")
+
+
 def flag(name: str, value: object) -> bool:
     if isinstance(value, bool):
         return value

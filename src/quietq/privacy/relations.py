@@ -11,7 +11,7 @@ See docs/theory.md#people.
 import math
 from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
-from quietq.privacy.checks import count, plural, positive, real
+from quietq.privacy.checks import count, ends, plural, positive
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
 from quietq.privacy.kernel_norms import AnyKernelNorm, KernelNorm
 from quietq.privacy.records import Count, Flag, Positive, Record, checked_by
@@ -225,9 +225,7 @@ def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> L
     0.01
 
     """
-    n, low, high, slope = count("people", n), real("low", low), real("high", high), positive("slope", slope)
-    if high <= low:
-        raise InvalidInput(f"high must be above low, but high is {high!r} and low is {low!r}.")
+    n, (low, high), slope = count("people", n), ends(low, high), positive("slope", slope)
     positive("high - low", high - low)
     positive("2 slope/(high - low)", 2 * slope / (high - low))  # beta, in the caller's own words
     radius = positive("(high - low)/people", (high - low) / n)

@@ -9,7 +9,7 @@ from quietq.feedback.spaces import Spaces
 from quietq.noise import Box as Box
 from quietq.noise.feature_maps import MOST_TERMS, FeatureMap, Polynomials, Term, is_data
 from quietq.privacy import InvalidInput
-from quietq.privacy.checks import count, instance, real, shown
+from quietq.privacy.checks import count, instance, interval, shown
 
 Known = Callable[..., Any]
 MOST_FEATURES = 300
@@ -66,7 +66,7 @@ class WorldModel:
             raise InvalidInput("moves must give functions by the numbers of coordinates, from 0 on.")
         object.__setattr__(self, "circles", _pairs(self.circles))
         if self.step_rewards is not None:
-            object.__setattr__(self, "step_rewards", _range(self.step_rewards))
+            object.__setattr__(self, "step_rewards", interval("step_rewards", self.step_rewards))
             if self.reward is not None:
                 raise InvalidInput("step_rewards is for rewards that are learned: leave it out, or reward.")
 
@@ -119,15 +119,6 @@ class WorldModel:
                 break
             degree -= 1
         return replace(self, degree=degree)
-
-
-def _range(given: object) -> tuple[float, float]:
-    if not (isinstance(given, tuple | list) and len(given) == 2):
-        raise InvalidInput(f"step_rewards must be a range, such as (-1, 1), not {shown(given)}.")
-    low, high = (real("step_rewards", end) for end in given)
-    if not low < high:
-        raise InvalidInput(f"step_rewards must be a range, low below high, not {shown(given)}.")
-    return low, high
 
 
 def _pairs(given: object) -> tuple[tuple[int, int], ...]:

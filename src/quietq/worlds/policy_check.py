@@ -31,13 +31,12 @@ from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.feedback.transition_statistics import row_by_row
-from quietq.mechanisms.clone import range_of_returns
 from quietq.mechanisms.noisy_quantile import noisy_quantile
 from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.account import Issued
 from quietq.privacy.assumptions import Code
-from quietq.privacy.checks import ask_code, count, real
+from quietq.privacy.checks import ask_code, count, interval, real
 from quietq.released.private_network import PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Json
@@ -398,7 +397,7 @@ class PolicyCheck(Mechanism):
         least, most = min(spaces.low * steps, spaces.low), max(spaces.high * steps, spaces.high)
         self.returns = None
         if "reward" in spaces.told and (world is None or self.people * budget.mu >= ENOUGH):
-            self.returns = OwnReturns((spaces.low, spaces.high), range_of_returns(returns or (least, most)))
+            self.returns = OwnReturns((spaces.low, spaces.high), interval("returns", returns or (least, most)))
         self.conditions = (Code.ONE_VOTE(), Code.NOT_MADE_OF_DATA())
         self.worlds, self.promised = None, None
         if world is not None:
