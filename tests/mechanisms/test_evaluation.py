@@ -8,10 +8,10 @@ from evaluation_chain import GAMMA, STATES, chain, divergence, error, evaluation
 
 from quietq import Budget
 from quietq.feedback.cells import Cells
-from quietq.paper.baselines.balle import Visits
+from quietq.paper.baselines.balle import Admissible, Visits, smooth_bound
 from quietq.privacy.gaussian import delta_from_mu
 from quietq.privacy.relations import Trajectories
-from quietq.privacy.smooth_sensitivity import Admissible, delta_of_two_sizes, smooth_bound
+from quietq.privacy.smooth_sensitivity import delta_of_two_sizes
 
 
 def worst_divergence(epsilon: float, d: int, alpha: float, beta: float) -> float:

@@ -8,8 +8,8 @@ from evaluation_chain import STATES, chain, evaluation
 
 from quietq import Budget, Certificate, InvalidInput, PrivacyWarning
 from quietq.feedback.cells import Cells
+from quietq.paper.baselines.balle import Admissible
 from quietq.privacy.relations import Trajectories
-from quietq.privacy.smooth_sensitivity import Admissible
 
 
 def test_a_release_is_certified_and_says_nothing_of_its_noise():

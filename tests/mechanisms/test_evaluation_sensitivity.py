@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from quietq.feedback.cells import Cells
-from quietq.paper.baselines.balle import LeastSquares, Ridge, Visits, Weighted, largest_return
+from quietq.paper.baselines.balle import LeastSquares, Ridge, Visits, Weighted, largest_return, smooth_bound
 from quietq.privacy.relations import Trajectories
-from quietq.privacy.smooth_sensitivity import smooth_bound
 
 LARGEST = 1.7  # the largest return in the brute-force tests
 ANYONE = np.array(list(itertools.product([np.nan, -LARGEST, LARGEST], repeat=3)))

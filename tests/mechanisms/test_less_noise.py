@@ -13,7 +13,7 @@ from quietq.mechanisms.path import Path
 from quietq.noise import Exponential
 from quietq.noise.box import UNIT
 from quietq.noise.entropy import SystemEntropy
-from quietq.privacy.smooth_sensitivity import Admissible
+from quietq.paper.baselines.balle import Admissible
 
 BUDGET = Budget(0.9, 1e-4)
 

@@ -55,7 +55,7 @@ for line in command_lines:
     ask(command, line)
 from quietq.cli import report
 ask(report.require)
-ask(qq.Accountant(qq.Budget(1, 1e-5)).to_event)
+ask(qq.Accountant(qq.Budget(1, 1e-5)).spending.to_event)
 ask(qq.to_minari, None, None, "nothing-v0")
 """
 SOME_THERE = """

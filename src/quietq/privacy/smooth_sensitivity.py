@@ -7,8 +7,9 @@ apart and differ by e^beta in size (`delta_of_two_sizes`).
 Proof. Scale both so that the smaller noise has size 1. The larger one has a size of at most e^beta, and the shift, at
 most S of either, is at most alpha.
 
-A pair is found by tail bounds first. With z the upper normal quantile of tail delta/2, and q the upper and p the lower
-one of chi-squared with d degrees of freedom, these are enough:
+How smooth a bound must be, and how much of it one standard deviation is, follows from tail bounds first
+(`quietq.paper.baselines.balle.Admissible`). With z the upper normal quantile of tail delta/2, and q the upper and p the
+lower one of chi-squared with d degrees of freedom, these are enough:
 
     (e^(2 beta) - 1) q/2 - beta d  + e^beta alpha z + alpha^2/2 <= epsilon  and
     beta d - (1 - e^(-2 beta)) p/2 +        alpha z + alpha^2/2 <= epsilon.
@@ -24,24 +25,18 @@ small, but are not enough at epsilon = 50; those here are larger at usual budget
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 from scipy.special import chdtri, gammaincc, gammainccinv, gammaincinv, gammaln, ndtr, ndtri
 
-from quietq.privacy.budget import Budget
-from quietq.privacy.checks import count, positive, positive_delta, real
-from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import log_delta
 
-_AT_ONCE = 256
 _SURE = 1e-7
 """Of delta, relative: far more than the error of numerical integration."""
-_MOST_BETA = 1.0
+MOST_BETA = 1.0
 
 
-def _dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
+def dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
     """What a change of size takes of epsilon, for lambda < 0 and lambda > 0; in a form that is exact for small beta."""
     low, high = min(2 * float(gammaincinv(d / 2, delta / 2)), d), max(float(chdtri(d, delta / 2)), d)
     return math.expm1(2 * beta) * high / 2 - beta * d, beta * d + math.expm1(-2 * beta) * low / 2
@@ -50,72 +45,16 @@ def _dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
 def smooth_epsilon(beta: float, d: int, scale: float, delta: float) -> float:
     """The least epsilon of Gaussian noise of size `scale` times a smooth bound, 1/alpha in the theorem."""
     alpha, z = 1 / scale, -float(ndtri(delta / 2))
-    if beta > _MOST_BETA:
+    if beta > MOST_BETA:
         return math.inf
-    narrower, wider = _dilation(beta, d, delta)
+    narrower, wider = dilation(beta, d, delta)
     most = max(narrower + math.exp(beta) * alpha * z, wider + alpha * z) + alpha**2 / 2
-    return threshold(lambda epsilon: _exact_delta(alpha, beta, d, epsilon, delta) <= delta, 0.0, most)[1]
+    return threshold(lambda epsilon: exact_delta(alpha, beta, d, epsilon, delta) <= delta, 0.0, most)[1]
 
 
-def _exact_delta(alpha: float, beta: float, d: int, epsilon: float, delta: float) -> float:
+def exact_delta(alpha: float, beta: float, d: int, epsilon: float, delta: float) -> float:
     """Not too small; `delta` says how small numbers still matter."""
     return delta_of_two_sizes(alpha, beta, d, epsilon, _SURE * delta) * (1 + _SURE)
-
-
-@dataclass(frozen=True)
-class Admissible:
-    """How smooth a bound must be (beta), and how much of it is one standard deviation of the noise (alpha).
-
-    >>> pair = Admissible.for_budget(Budget(1.0, 1e-6), dimension=5)
-    >>> round(1 / pair.alpha, 1), round(1 / pair.beta, 1)
-    (5.9, 65.9)
-    """
-
-    alpha: float
-    """The noise is N(0, (S/alpha)^2) in each coordinate."""
-    beta: float
-    """S must change by a factor of at most e^beta between neighbours."""
-
-    @classmethod
-    @functools.lru_cache(maxsize=64)
-    def for_budget(cls, budget: Budget, dimension: int, share: float = 0.5) -> "Admissible":
-        """The largest beta that takes this `share` of epsilon by tail bounds, then the largest alpha that it leaves."""
-        d, delta = count("dimension", dimension), positive_delta(budget.delta)
-        if not 0 < real("share", share) < 1:
-            raise InvalidInput(f"share must lie between 0 and 1, not {share!r}.")
-        epsilon, most = budget.epsilon, share * budget.epsilon
-        beta, _ = threshold(lambda b: max(_dilation(b, d, delta)) >= most, 0.0, min(_MOST_BETA, epsilon), 1e-15)
-        (narrower, wider), z = _dilation(positive("beta", beta), d, delta), -float(ndtri(delta / 2))
-        least = positive("alpha", min(_root(math.exp(beta) * z, epsilon - narrower), _root(z, epsilon - wider)))
-        more = threshold(lambda a: _exact_delta(a, beta, d, epsilon, delta) > delta, least, max(budget.mu, least))
-        return cls(alpha=more[0], beta=beta)
-
-
-def _root(slope: float, rest: float) -> float:
-    """The positive alpha with slope alpha + alpha^2/2 = rest."""
-    return 2 * rest / (slope + math.sqrt(slope**2 + 2 * rest))
-
-
-def smooth_bound(
-    reach: Callable[[Int[np.ndarray, " distances"]], Float[np.ndarray, " distances"]], last: int, beta: float
-) -> float:
-    """The largest e^(-k beta) reach(k) over all distances k.
-
-    `reach(k)` bounds the local sensitivity of all data within distance k; it must never fall with k, stay the same from
-    k = `last` on, and be at most reach(k + 1) of any neighbour's data. The last of these makes the result smooth:
-    S(X') = max e^(-k beta) reach'(k) <= max e^(-k beta) reach(k + 1) <= e^beta S(X).
-
-    >>> smooth_bound(lambda k: 1 / np.maximum(10.0 - k, 1.0), last=10, beta=0.5)
-    0.1
-    """
-    first, end = (float(value) for value in reach(np.array([0, last])))
-    # beyond `stop`, e^(-k beta) reach(last) is below reach(0)
-    stop = min(last, math.ceil(math.log(end / first) / beta)) if end > first else 0
-    best = first
-    for start in range(0, stop + 1, _AT_ONCE):
-        distances = np.arange(start, min(start + _AT_ONCE, stop + 1))
-        best = max(best, float(np.max(np.exp(-beta * distances) * reach(distances))))
-    return best
 
 
 def delta_of_two_sizes(alpha: float, beta: float, d: int, epsilon: float, tail: float) -> float:
@@ -128,9 +67,10 @@ def delta_of_two_sizes(alpha: float, beta: float, d: int, epsilon: float, tail: 
     or its outside. Its probability is an integral over the distance v from the line along a, which is chi distributed,
     of what the ball leaves of that line. Proof: docs/theory.md#two-sizes.
     """
-    pair = _Pair(alpha, beta, d, max(tail * math.exp(-min(epsilon, 600.0)), 1e-300))
-    narrow_first = pair.inside(1.0, 0.0, epsilon) - _times(epsilon, pair.inside(pair.t, alpha, epsilon))
-    wide_first = pair.outside(pair.t, alpha, -epsilon) - _times(epsilon, pair.outside(1.0, 0.0, -epsilon))
+    wide, cut_off = math.exp(beta), max(tail * math.exp(-min(epsilon, 600.0)), 1e-300)
+    masses = functools.partial(_masses, alpha, math.expm1(2 * beta), d, cut_off)  # of P and Q at their extremes
+    narrow_first = masses(1.0, 0.0, epsilon)[0] - _times(epsilon, masses(wide, alpha, epsilon)[0])
+    wide_first = masses(wide, alpha, -epsilon)[1] - _times(epsilon, masses(1.0, 0.0, -epsilon)[1])
     return max(math.exp(log_delta(epsilon, alpha)), narrow_first + tail, wide_first + tail)
 
 
@@ -139,35 +79,23 @@ def _times(epsilon: float, mass: float) -> float:
     return math.exp(min(epsilon + math.log(mass), 1.0)) if mass > 0 else 0.0
 
 
-class _Pair:
-    """P and Q at their extremes, and the ball in which ln p/q is at least a level.
+def _masses(alpha: float, s: float, d: int, tail: float, size: float, mean: float, level: float) -> tuple[float, float]:
+    """The masses of N(mean, size^2 I) in the ball where ln p/q is at least a level, and outside it.
 
-    Its mass is a noncentral chi-squared probability. `scipy.stats.ncx2` is not used for it: at beta = 1e-7 its delta is
+    They are noncentral chi-squared probabilities. `scipy.stats.ncx2` is not used for them: at beta = 1e-7 its delta is
     a hundredth of the right one or not a number, and at 1e-9 it takes 18 seconds.
     """
-
-    def __init__(self, alpha: float, beta: float, d: int, tail: float) -> None:
-        self.alpha, self.t, self.s, self.d, self.tail = alpha, math.exp(beta), math.expm1(2 * beta), d, tail
-
-    def inside(self, size: float, mean: float, level: float) -> float:
-        """The mass of N(mean, size^2 I) in the ball."""
-        return self._mass(size, mean, level)[0]
-
-    def outside(self, size: float, mean: float, level: float) -> float:
-        return self._mass(size, mean, level)[1]
-
-    def _mass(self, size: float, mean: float, level: float) -> tuple[float, float]:
-        alpha, s, rest = self.alpha, self.s, self.d * math.log1p(self.s) - 2 * level
-        squared_radius = (1 + s) * (alpha**2 + s * rest) / s**2
-        if squared_radius <= 0:
-            return 0.0, 1.0
-        v, weights, beyond = _distances(self.d - 1, math.sqrt(squared_radius) / size, self.tail)
-        # On the line at distance v the ball is s x^2 + 2 alpha x <= K.
-        k = alpha**2 - s * (size * v) ** 2 + (1 + s) * rest
-        root = alpha + np.sqrt(np.maximum(alpha**2 + s * k, 0.0))
-        high, low = (k / root - mean) / size, (-root / s - mean) / size
-        within = float(weights @ np.maximum(ndtr(high) - ndtr(low), 0.0))
-        return within, float(weights @ (ndtr(-high) + ndtr(low))) + beyond
+    rest = d * math.log1p(s) - 2 * level
+    squared_radius = (1 + s) * (alpha**2 + s * rest) / s**2
+    if squared_radius <= 0:
+        return 0.0, 1.0
+    v, weights, beyond = _distances(d - 1, math.sqrt(squared_radius) / size, tail)
+    # On the line at distance v the ball is s x^2 + 2 alpha x <= K.
+    k = alpha**2 - s * (size * v) ** 2 + (1 + s) * rest
+    root = alpha + np.sqrt(np.maximum(alpha**2 + s * k, 0.0))
+    high, low = (k / root - mean) / size, (-root / s - mean) / size
+    within = float(weights @ np.maximum(ndtr(high) - ndtr(low), 0.0))
+    return within, float(weights @ (ndtr(-high) + ndtr(low))) + beyond
 
 
 def _distances(degrees: int, most: float, tail: float) -> tuple[np.ndarray, np.ndarray, float]:

@@ -9,9 +9,8 @@ from quietq.audit.draws import audit_draws
 from quietq.audit.finding import Attack, Finding, Movement, Promise
 from quietq.feedback.cells import Cells
 from quietq.noise import SeededEntropy
-from quietq.paper.baselines.balle import Evaluation, Trajectory, Visits
+from quietq.paper.baselines.balle import Admissible, Evaluation, Trajectory, Visits
 from quietq.privacy import Budget, Trajectories
-from quietq.privacy.smooth_sensitivity import Admissible
 
 _HORIZON, _REWARD = 3, 1.0
 _LONGEST = 40

@@ -59,12 +59,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from quietq.feedback.cells import Cells
 from quietq.noise import SeededEntropy
@@ -75,9 +76,9 @@ from quietq.privacy import Budget, Cost, InvalidInput, PrivacyWarning, Trajector
 from quietq.privacy.account import Account, Issued
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.checks import LARGEST, SMALLEST, instance, numbers, positive, positive_delta, real
+from quietq.privacy.checks import LARGEST, SMALLEST, count, instance, numbers, positive, positive_delta, real
 from quietq.privacy.norms import SmoothBound
-from quietq.privacy.smooth_sensitivity import Admissible, smooth_bound
+from quietq.privacy.smooth_sensitivity import MOST_BETA, dilation, exact_delta, threshold
 from quietq.privacy.transcript import Law, Query, Transcript
 from quietq.worlds.walk import WALK
 
@@ -86,6 +87,66 @@ _Distances = Int[np.ndarray, " distances"]
 _Bounds = Float[np.ndarray, " distances"]
 Trajectory = tuple[ArrayLike, ArrayLike]
 """States s_0 .. s_(T-1), and the rewards that followed each of them."""
+
+
+_AT_ONCE = 256
+"""Distances of which a smooth bound is computed together."""
+
+
+@dataclass(frozen=True)
+class Admissible:
+    """How smooth a bound must be (beta), and how much of it is one standard deviation of the noise (alpha).
+
+    >>> pair = Admissible.for_budget(Budget(1.0, 1e-6), dimension=5)
+    >>> round(1 / pair.alpha, 1), round(1 / pair.beta, 1)
+    (5.9, 65.9)
+    """
+
+    alpha: float
+    """The noise is N(0, (S/alpha)^2) in each coordinate."""
+    beta: float
+    """S must change by a factor of at most e^beta between neighbours."""
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def for_budget(cls, budget: Budget, dimension: int, share: float = 0.5) -> "Admissible":
+        """The largest beta that takes this `share` of epsilon by tail bounds, then the largest alpha that it leaves."""
+        d, delta = count("dimension", dimension), positive_delta(budget.delta)
+        if not 0 < real("share", share) < 1:
+            raise InvalidInput(f"share must lie between 0 and 1, not {share!r}.")
+        epsilon, most = budget.epsilon, share * budget.epsilon
+        beta, _ = threshold(lambda b: max(dilation(b, d, delta)) >= most, 0.0, min(MOST_BETA, epsilon), 1e-15)
+        (narrower, wider), z = dilation(positive("beta", beta), d, delta), -float(ndtri(delta / 2))
+        least = positive("alpha", min(_root(math.exp(beta) * z, epsilon - narrower), _root(z, epsilon - wider)))
+        more = threshold(lambda a: exact_delta(a, beta, d, epsilon, delta) > delta, least, max(budget.mu, least))
+        return cls(alpha=more[0], beta=beta)
+
+
+def _root(slope: float, rest: float) -> float:
+    """The positive alpha with slope alpha + alpha^2/2 = rest."""
+    return 2 * rest / (slope + math.sqrt(slope**2 + 2 * rest))
+
+
+def smooth_bound(
+    reach: Callable[[Int[np.ndarray, " distances"]], Float[np.ndarray, " distances"]], last: int, beta: float
+) -> float:
+    """The largest e^(-k beta) reach(k) over all distances k.
+
+    `reach(k)` bounds the local sensitivity of all data within distance k; it must never fall with k, stay the same from
+    k = `last` on, and be at most reach(k + 1) of any neighbour's data. The last of these makes the result smooth:
+    S(X') = max e^(-k beta) reach'(k) <= max e^(-k beta) reach(k + 1) <= e^beta S(X).
+
+    >>> smooth_bound(lambda k: 1 / np.maximum(10.0 - k, 1.0), last=10, beta=0.5)
+    0.1
+    """
+    first, end = (float(value) for value in reach(np.array([0, last])))
+    # beyond `stop`, e^(-k beta) reach(last) is below reach(0)
+    stop = min(last, math.ceil(math.log(end / first) / beta)) if end > first else 0
+    best = first
+    for start in range(0, stop + 1, _AT_ONCE):
+        distances = np.arange(start, min(start + _AT_ONCE, stop + 1))
+        best = max(best, float(np.max(np.exp(-beta * distances) * reach(distances))))
+    return best
 
 
 @dataclass(frozen=True, eq=False, repr=False)
