@@ -158,13 +158,13 @@ def test_a_clone_that_was_checked_promises_both(tmp_path):
     for_clone, for_check = BUDGET.split(0.9, 0.1)
     policy = clone(sessions, for_clone, returns=(0, 20), account=account)
     found = ask(policy, sessions, for_check, returns=(0, 20), go=0.5, account=account)
-    spoken_for = replace(found, agreement=1.0)
+    spoken_for = replace(found, agreement=1.0).issued()
     publish(policy, tmp_path / "policy.qq", check=spoken_for)
     assert load(tmp_path / "policy.qq").certificate.mu == pytest.approx(BUDGET.mu)
     with pytest.raises(InvalidInput, match="check must be of the policy that is published"):
-        publish(policy, tmp_path / "other.qq", check=replace(spoken_for, policy="that of another policy"))
+        publish(policy, tmp_path / "other.qq", check=replace(spoken_for, policy="that of another policy").issued())
     with pytest.raises(InvalidInput, match="what another world cost would not be counted"):
-        publish(policy, tmp_path / "other.qq", check=replace(spoken_for, share=0.9))
+        publish(policy, tmp_path / "other.qq", check=replace(spoken_for, share=0.9).issued())
 
 
 def test_signs_are_asked_for_where_there_are_people_enough(world, people, plan):
@@ -181,13 +181,40 @@ def test_signs_are_asked_for_where_there_are_people_enough(world, people, plan):
         assert ask(policy, people, few, simulate=1).share is None
 
 
-def test_it_is_paid_for_and_certified(world, plan):
+def test_it_is_paid_for_and_certified():
+    plan = plan_linear(privatise(read(rows_of(PEOPLE), PEOPLE), BUDGET), steps=STEPS, iterations=5, candidates=40)
     account = Accountant(BUDGET)
     found = ask(plan, read(rows_of(PEOPLE), PEOPLE), Budget(1.0, 1e-5), 3, steps=STEPS, account=account)
     assert account.spending.spent_mu == pytest.approx(Budget(1.0, 1e-5).mu)
     assert (found.certificate.standing, found.certificate.method) == ("certified", "policy/check")
     trusted = [one.text for one in found.certificate.assumptions if not one.enforced]
-    assert any("policy and what is wanted were not made from these people's data" in one for one in trusted)
+    assert any("what is wanted) was not made from these people's data" in one for one in trusted)
+
+
+def test_what_is_not_private_is_checked_by_simulation_alone(plan, people):
+    """Its noise is known, so what people say of it would tell what it was made of."""
+    account = Accountant(BUDGET)
+    with pytest.raises(InvalidInput, match="A PrivateWorld that is not private cannot be checked"):
+        ask(plan, people, Budget(1.0, 1e-5), 3, steps=STEPS, account=account)
+    assert account.spending.spent_mu == 0
+    assert ask(plan, people, Budget(1.0, 1e-5), 3, steps=STEPS, simulate=0).certificate.standing == "none"
+
+
+def test_a_check_that_says_other_numbers_than_were_drawn_is_not_published_with(people, tmp_path):
+    account = Accountant(Budget(20.0, 1e-5))
+    made = privatise(people, BUDGET, account=account)
+    plan = plan_linear(made, steps=STEPS, iterations=5, candidates=40)
+    each = [Budget(epsilon, 1e-5) for epsilon in (2.0, 0.5)]
+    large, small = (ask(plan, people, budget, 3, steps=STEPS, account=account) for budget in each)
+    for forged in (
+        replace(large, certificate=small.certificate),
+        replace(large, share=0.99),
+        replace(large, policy="another"),
+        replace(large),
+    ):
+        with pytest.raises(InvalidInput, match="unchanged: this one says other numbers"):
+            publish(plan, tmp_path / "plan.qq", trained_on=made, check=forged)
+    assert not (tmp_path / "plan.qq").exists()
 
 
 def test_what_does_not_fit_is_refused_before_it_is_paid_for(people, plan, world):

@@ -226,7 +226,7 @@ def test_what_a_world_says_of_itself_must_fit(tmp_path):
         ({"circles": [[0, 0]]}, "circles must name each coordinate once"),
         ({"circles": [[0, 1]]}, "whose box holds -1 to 1; that of coordinate 1"),
         ({"circles": [[0]]}, "Expected `array` of length 2"),
-        ({"circles": [[0, -1]]}, "circles must be pairs"),
+        ({"circles": [[0, -1]]}, "circles must be a whole number of at least 0"),
         ({"rate": "often"}, "details.rate: Expected `float`, got `str`"),
     ):
         path.write_bytes(whole)

@@ -21,6 +21,7 @@ from quietq.publishing.publish import is_model, policy_of_plan, release_behind
 from quietq.released.private_function import PrivateFunction
 from quietq.released.private_network import PrivatePolicy
 from quietq.released.private_world import PrivateWorld
+from quietq.released.publishable import Publishable
 from quietq.worlds.planning import LinearPolicy
 from quietq.worlds.policy_check import ENOUGH, GO, CheckedPolicy, PolicyCheck
 
@@ -91,6 +92,7 @@ def check(
     if sentence := weak_promise(budget, feedback.people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     mechanism: PolicyCheck | RewardCheck
+    world: PrivateWorld | None = None
     if isinstance(feedback, Sessions):
         policy, world = _policy_of(released, trained_on, feedback.box)
         mechanism = PolicyCheck(
@@ -111,6 +113,12 @@ def check(
         mechanism = RewardCheck(released, feedback, budget)
     if simulate is not None:
         return simulate_release(mechanism, feedback, simulate)
+    for one in (world, released) if isinstance(feedback, Sessions) else (released,):
+        if isinstance(one, Publishable) and one.certificate.standing != "certified":
+            raise InvalidInput(
+                f"A {type(one).__name__} that is not private cannot be checked: people's answers would give away what "
+                "it was made of. Check what was released, or simulate the check too (simulate=0); nothing was spent."
+            )
     return release(mechanism, feedback, account)
 
 

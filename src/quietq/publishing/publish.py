@@ -242,6 +242,8 @@ def _own_checks(policy: PrivatePolicy, checks: Sequence[CheckedPolicy], world: o
         own = check.certificate
         if own.standing != "certified":
             raise InvalidInput("check is a simulation, which protects nobody: publish with a check that was released.")
+        if check.seal is None or not check.is_as_issued():
+            raise InvalidInput("check must be what qq.check gave, unchanged: this one says other numbers.")
         if certificate.relation != own.relation or certificate.mu is None or own.mu is None:
             raise InvalidInput(
                 "check must be of the people that the policy was made of, as qq.check(policy, sessions, ...) gives it."

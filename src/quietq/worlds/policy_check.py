@@ -18,6 +18,7 @@ Products of matrices are taken person by person, so that their rounding does not
 the caller's are asked person by person.
 """
 
+import json
 import math
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,7 @@ from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, interval, real
 from quietq.released.private_network import PrivatePolicy
 from quietq.released.private_world import PrivateWorld
-from quietq.released.publishable import Json
+from quietq.released.publishable import Json, hash_of
 from quietq.released.release_file import digest_of
 from quietq.released.world_model import Known
 from quietq.worlds.private_env import Simulator
@@ -254,7 +255,10 @@ def _own_odds(design: Float[np.ndarray, "rows k"], odds: np.ndarray, ended: np.n
         chance = _chance(odds + design @ slopes)
         gradient = design.T @ (ended - chance) - slopes
         curvature = (design.T * (chance * (1 - chance))) @ design + np.eye(len(slopes))
-        slopes = slopes + np.linalg.solve(curvature, gradient)
+        try:
+            slopes = slopes + np.linalg.solve(curvature, gradient)
+        except np.linalg.LinAlgError:  # whose text would tell of somebody's rows; what is not finite counts as no
+            return np.full(len(slopes), np.nan)
     return slopes
 
 
@@ -310,6 +314,10 @@ class CheckedPolicy(Issued):
     """Which policy it is of: the digest of its numbers, which `publish` holds against what is published."""
     world: PrivateWorld | None = field(default=None, repr=False)
     """In which world it was played, for `publish`; in memory only."""
+
+    def fingerprint(self) -> str:
+        """Returns a digest of all that it says, so that `publish` can tell whether that is what people were asked."""
+        return hash_of(json.dumps([self.to_dict(), self.policy, self.threshold], sort_keys=True), {})
 
     @property
     def interval(self) -> tuple[float, float]:

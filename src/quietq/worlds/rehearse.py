@@ -281,6 +281,11 @@ def _try(
 ) -> float:
     """One draw of one way: people, a release, a policy, and its score."""
     sessions = makes(people, seed)
+    if sessions.people != people:
+        raise InvalidInput(
+            f"make_people must make as many people as it is asked for, {people}, not {sessions.people}: nothing is "
+            "rehearsed on real people."
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # nobody is there to protect
         warnings.simplefilter("ignore", UserWarning)
