@@ -95,7 +95,7 @@ theorem, which does not hold. `none`: nothing is promised. Only what is certifie
 ## Before you sign, ask
 
 1. Is the standing `certified`, and is `reproducible` false?
-2. Does *Promised to look alike* describe the people you want to protect? Can one of them appear twice?
+2. Do *Neighbouring inputs* describe the people you want to protect? Can one of them appear twice?
 3. Where do box, range, slope, number of people and budget come from, if not from the data?
 4. What else was released about the same people? `quietq ledger show` has the sum.
 5. Does anything leave besides what the certificate covers, such as files under `not_private`, seeds, logs or backups

@@ -30,7 +30,7 @@ def test_the_certificate_says_how_a_band_limited_function_was_read():
     kernel = BandLimited(2.0)
     projected = FiniteRankMechanism(kernel, 0.1, BUDGET).apply(np.sin).certificate
     given = FiniteRankMechanism(kernel, 0.1, BUDGET).apply(np.zeros(kernel.rank)).certificate
-    assert any("only at public sample points and projected" in a.text for a in projected.assumptions)
+    assert any("evaluated at public points only, or given as weights" in a.text for a in projected.assumptions)
     assert given.assumptions == projected.assumptions  # what it says is true of both
 
 
@@ -41,7 +41,7 @@ def test_the_certificate_names_the_box_and_the_relation_whoever_vouches_for_it()
     assert certificate.domain == ((-5.0, 10.0),)
     text = str(certificate)
     assert "States lie in [-5, 10]." in text
-    assert "look alike: what 50 people gave, of whom one may have given anything else; in numbers, rewards that" in text
+    assert "Neighbouring inputs: what 50 people gave, of whom one may have given anything else; in numbers, rewards that" in text
     assert "slope at most 0.04 per width of the box." in text
     assert "- trusted: The caller makes sure of the relation: everybody was held" in text
 

@@ -380,7 +380,7 @@ def test_plain_words():
     assert "certified to be (0.9, 0.0001)-differentially private" in text
     assert f"trusted: {CHOSEN.text}" in text
     assert "Sensitivity and noise are measured in the norm of the exponential kernel with beta 4." in text
-    assert f"Promised to look alike: {people(50, 0, 0.5, 1)}." in text
+    assert f"Neighbouring inputs: {people(50, 0, 0.5, 1)}." in text
     assert "no privacy is promised (a seed was given" in str(
         Certificate(method="x", standing="none", reproducible=True)
     )
@@ -416,7 +416,7 @@ def test_a_signers_lines_come_first_and_none_is_lost():
     text = str(certificate)
     signer, engineer = text.split("\nFor the engineer:\n")
     opens = [line.split()[0] if line[0] != "-" else line.split()[1] for line in signer.splitlines()]
-    promised = ["gaussian-process:", "Whoever", "Promised", "States", "The"]
+    promised = ["gaussian-process:", "Whoever", "Neighbouring", "States", "The"]
     assert opens == [*promised, *["trusted:"] * 4, "enforced:", "note:", "note:"]
     assert [line.split()[1] for line in engineer.splitlines()] == ["note:", "trusted:", "enforced:"]
     said = [f"{'enforced' if one.enforced else 'trusted'}: {one.text}" for one in assumptions]

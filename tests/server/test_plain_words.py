@@ -84,7 +84,7 @@ def test_who_is_protected(relation, who, secret):
     assert told[0] == f"Protected is {who}"
     text = " ".join(told)
     assert f"knows everything but {secret}," in text
-    assert f"Promised to look alike: {relation}." in text
+    assert f"Neighbouring inputs, which it compares: {relation}." in text
     assert "epsilon = 0.9 and delta = 0.0001" in text
     assert "NOT PRIVATE" not in text
 

@@ -126,7 +126,7 @@ def _promise(certificate: Certificate) -> list[Sentence]:
         lines.append(Sentence("promise", guessed, GUESSED))
     lines += _warning(certificate)
     if relation is not None:
-        lines.append(Sentence("promise", f"Promised to look alike: {relation}.", ALIKE))
+        lines.append(Sentence("promise", f"Neighbouring inputs: {relation}.", ALIKE))
     if certificate.domain is not None:
         box = " x ".join(f"[{low:.10g}, {high:.10g}]" for low, high in certificate.domain)
         lines.append(Sentence("promise", f"States lie in {box}.", PLACES))
@@ -149,7 +149,7 @@ def _plainly(certificate: Certificate) -> list[str]:
         "as likely as the other. By tossing a coin they guess right in 50 of 100 cases; with this release, in at "
         f"most {of_hundred(guess(certificate))} of 100.",
         "That holds whatever they compute from it, and for any number of queries to it.",
-        f"Promised to look alike: {relation}. It covers this difference and no larger one.",
+        f"Neighbouring inputs, which it compares: {relation}. It covers this difference and no larger one.",
         "Not covered: what is true of the whole group; other releases about the same people, which add up; and data "
         "that lies elsewhere.",
         "It stands on the assumptions below. Those that are trusted, somebody has to vouch for.",

@@ -27,7 +27,7 @@ from quietq.privacy.account import Issued
 from quietq.privacy.checks import count
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy, corners, interpolate
 from quietq.released.private_world import PrivateWorld
-from quietq.released.publishable import UNNAMED, Publishable, hash_of
+from quietq.released.publishable import UNNAMED, Labels, Publishable, hash_of
 from quietq.worlds.environment import RewardFunction, rewards_at
 from quietq.worlds.private_env import ENSEMBLE, Simulator
 from quietq.worlds.walk import WALK, walk_reward
@@ -53,6 +53,8 @@ class GridPlan(Issued):
     cells: int
     certificate: Certificate | None = None
     """Of the released reward that was planned for, if it was one."""
+    labels: Labels = UNNAMED
+    """The names of the reward's coordinates and of the world's actions."""
 
     def at(self, step: int, states: np.ndarray) -> Int[np.ndarray, " points"]:
         """The best actions at states (points, d), with `step` steps behind."""
@@ -69,7 +71,9 @@ class GridPlan(Issued):
                 "This plan is for a reward that has no certificate: plan for a private one to publish it."
             )
         weights = (self.values[0][None],)
-        network = PrivateNetwork("splines", self.cells + 1, weights, (), "values", self.box, self.certificate)
+        network = PrivateNetwork(
+            "splines", self.cells + 1, weights, (), "values", self.box, self.certificate, labels=self.labels
+        )
         return network.issued() if self.is_as_issued() else network
 
     def fingerprint(self) -> str | None:
@@ -105,7 +109,9 @@ def plan_on_grid(world: World, reward: RewardFunction | None = None, cells: int 
         rows.append(np.stack([gain + move @ value for gain, move in zip(gains, moves, strict=True)]))
         value = rows[-1].max(axis=0)
     released = reward if isinstance(reward, Publishable) else None
-    plan = GridPlan(box, np.stack(rows[::-1]), cells, None if released is None else released.certificate)
+    labels = Labels(() if released is None else released.labels.states, world.action_names)
+    certificate = None if released is None else released.certificate
+    plan = GridPlan(box, np.stack(rows[::-1]), cells, certificate, labels)
     return plan.issued() if released is not None and released.is_as_issued() else plan
 
 

@@ -157,7 +157,10 @@ def _open(name: str, content: bytes, key: bytes | None) -> Served:
         certificate=certificate.to_dict(),
         text=str(certificate),
         plain=[*(str(line) for line in explain(certificate, "everybody")), *function.in_words()],
-        assumptions=[{"text": each.text, "enforced": each.enforced} for each in certificate.assumptions],
+        assumptions=[  # what is trusted first, as in print
+            {"text": each.text, "enforced": each.enforced}
+            for each in sorted(certificate.assumptions, key=lambda one: one.enforced)
+        ],
     )
     return Served(release, record, told)
 
