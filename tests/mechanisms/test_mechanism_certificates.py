@@ -41,7 +41,7 @@ def test_the_certificate_names_the_box_and_the_relation_whoever_vouches_for_it()
     assert certificate.domain == ((-5.0, 10.0),)
     text = str(certificate)
     assert "States lie in [-5, 10]." in text
-    assert "Neighbouring inputs: what 50 people gave, of whom one may have given anything else; in numbers, rewards that" in text
+    assert "inputs: what 50 people gave, of whom one may have given anything else; in numbers, rewards that" in text
     assert "slope at most 0.04 per width of the box." in text
     assert "- trusted: The caller makes sure of the relation: everybody was held" in text
 
