@@ -161,9 +161,12 @@ class Published(DeepQ):
 
         They are in float32, because nothing is certified that hangs on them.
         """
+        # Lines 14 to 18 add to a path point by point, as states come by. A path does not depend on what is asked of it,
+        # so that here all of it is drawn beforehand, one for each action; the code's two networks have one each.
         networks = 2 if self.preset == "code" else 1
         outputs = (self.paths(spaces, steps), networks, spaces.actions)
         paths = draw_grid(Exponential(self.beta), self.levels, outputs, entropy)
+        # Lines 7 to 9: J paths in a row, each for as many stretches as the others, the last one for what is left over.
         stretches = max(self._stretches(spaces, steps), 1)
         number = np.arange(stretches) if self.preset == "code" else np.arange(steps) // self.batch
         index = number * outputs[0] // stretches
@@ -173,10 +176,12 @@ class Published(DeepQ):
         return PublishedState(super().init(spaces, key, copies), jnp.zeros((), jnp.int32))
 
     def act(self, state: PublishedState, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
+        # Line 12: a_t = argmax_a Q(s_t, a) + g_a(s_t). The code takes random actions too, the text has a share of 0.
         values = jax.vmap(state.learner.network)(observation)
         return self.explore(values + self._at(state, observation, now, ACTING), now)
 
     def update(self, state: PublishedState, seen: Transition, now: Moment) -> PublishedState:
+        # Line 13: what was seen is kept, by the text until the end of its round, by the code to be replayed.
         learner, copies = state.learner, seen.action.shape[0]
         buffer = memory.store(learner.replay, seen, now.step, self.bootstrap_truncated)
 
@@ -186,23 +191,27 @@ class Published(DeepQ):
                 batch = memory.sample(buffer, self.batch, copies, now)
             else:
                 batch = memory.rows(buffer, jnp.arange(self.batch))  # the last round, each once
-            # The values that are bootstrapped from have noise g too: of their own in the code, the same in the text.
+            # Line 19: y = r + gamma max_b (Q(s', b) + g_b(s')), where the listing has g_a, outside of the maximum. The
+            # code has a target network here, whose noise is its own; in the text both are those that act.
             following = jax.vmap(learner.target)(batch.next_state)
             following += self._at(state, batch.next_state, now, BOOTSTRAP)
             goals = batch.reward + self.gamma * jnp.where(batch.terminated, 0.0, following.max(axis=1))
+            # Lines 20 to 22: the mean of l = (Q(s, a) + g_a(s) - y)^2 / 2 over the batch; the code has Huber's loss. g
+            # does not depend on the parameters, so it may as well be taken from the goal.
             added = chosen(self._at(state, batch.state, now, ACTING), batch.action)
             return eqx.filter_grad(self.batch_loss)(network, lax.stop_gradient(goals - added), batch)
 
-        # The text has no target network: its target is copied after every step. The code counts episodes.
+        # Line 22 is run after each round by the text (`train_every` is the batch), after each step by the code.
         ready = ((now.step + 1) * copies >= self.start) & ((now.step + 1) % self.train_every == 0)
         episode = state.episode + (seen.terminated | seen.truncated).sum().astype(jnp.int32)
+        # The text has no target network: its target is copied after every step. The code copies by episodes.
         due = jnp.array(True)
         if self.preset == "code":
             due = (episode % self.target_every == 0) & (episode > state.episode)
         return PublishedState(self.descend(learner, buffer, gradient, ready, due), episode)
 
     def finish(self, state: PublishedState, noise: Noise) -> PublishedRelease:
-        """The network with the last noise of its own; as listed, the text's without any."""
+        """The network with the last noise of its own; as listed (line 24), the text's without any."""
         return self._noised(state, noise, noise[0].shape[1] - 1)
 
     def current(self, state: PublishedState, noise: Noise) -> PublishedRelease:

@@ -40,9 +40,11 @@ def run(training: Training) -> Result:
     assert isinstance(training.world, World)
     world, core, steps, length = training.world, training.method.core(), training.steps, training.piece()
     with training.running() as tell:
+        # A run is a key and a reward, and noise only later.
         runs = Runs(training.keys(), training.rewards(), None)
         # The program is traced first; then the account is charged, and only then noise is drawn, all of it.
         runs = training.draw(runs, lambda runs: rehearse(core, world, runs, length))
+        # All runs go on side by side, piece by piece: one piece, unless a bar is to move.
         carry, pieces = begin(core, world, runs), []
         for first in range(0, steps, length):
             carry, new = advance(core, world, runs, carry, first, length)
@@ -94,12 +96,16 @@ def rehearse(method: Method, world: World, runs: Runs, length: int) -> None:
 def _one_step(method: Method, world: World, run: Runs, carry: Carry, now: Array) -> tuple[Carry, StepSeen]:
     """One step of one run: act, move, be rewarded, learn; after an end, begin a new episode."""
     here = carry.world.position
+    # Act by what was learned so far, and be moved by the world, which does not know the reward.
     action = run.act(method, carry.learner, here[None], now)[0]
     after, terminated, truncated = step(world, carry.world, action, run.key(now, MOVE))
+    # Be rewarded for the state that was reached, by this run's own reward: private, true, or of the audit's two worlds.
     gained = run.reward(here, action, after.position)
+    # Learn. Methods that noise as they go use this step's part of the noise here, and nowhere else.
     seen = Transition(*(x[None] for x in (here, action, gained, after.position, terminated, truncated)))
     learner, (gained,) = run.learn(method, carry.learner, seen, now)
-    # Both are computed and one is taken: in a program for many runs at once a branch would cost as much.
+    # Begin anew where the episode is over. Both states are computed and one is taken: in a program for many runs at
+    # once a branch would cost as much.
     over = terminated | truncated
     begun = reset(world, run.key(now, RESET))
     following = jax.tree.map(lambda new, old: jnp.where(over, new, old), begun, after)
