@@ -43,7 +43,7 @@ def test_calibrate_tells_what_privatise_draws(quietq, level):
         for noise in ("path", "auto")
     ]
     assert told["sigma"] == pytest.approx(drawn[0].sigma, rel=1e-9)
-    assert told["beta"] == drawn[0].queries[0].norm.beta
+    assert (told["beta"],) == drawn[0].queries[0].norm.betas
     assert drawn[1].method == f"reward/{told['auto']['noise']}"
     assert told["auto"]["error"] < told["error"] or level
 

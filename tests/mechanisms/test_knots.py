@@ -158,10 +158,10 @@ def test_a_path_has_less_noise_about_its_mean_unless_the_level_counts():
     both: list[Any] = [choose("path", OwnFunction(None, ball), BUDGET, level=level) for level in (True, False)]
     with_level, about_mean = both
     assert 0.895 < about_mean.expected_error / with_level.expected_error < 0.905
-    betas = [mechanism.law.norm.beta for mechanism in both]
-    assert betas == pytest.approx([4.0, 1.044], abs=0.001)
+    betas = [mechanism.law.norm.betas for mechanism in both]
+    assert betas == [(pytest.approx(4.0, abs=0.001),), (pytest.approx(1.044, abs=0.001),)]
     several: Any = choose("path", OwnFunction(None, people(50, 0, 0.5, 1, actions=2)), BUDGET)
-    assert several.law.norm.beta == 4.0  # constants decide between actions
+    assert several.law.norm.betas == (4.0,)  # constants decide between actions
     assert choose("auto", OwnFunction(None, people(28, 0, 0.5, 1), slope=1.0), BUDGET, level=True).name == "path"
     for noise in ("knots", "k-norm"):
         with pytest.raises(InvalidInput, match="leaves the reward's level out"):

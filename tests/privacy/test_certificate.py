@@ -459,3 +459,11 @@ def test_no_certificate_takes_long_to_read() -> None:
 
     usual = min(seconds(ordinary) for _ in range(5))
     assert max(min(seconds(record) for _ in range(3)) for record in crafted) < 200 * usual
+
+
+def test_a_lipschitz_ball_has_no_norm_in_a_kernel_of_several_coordinates() -> None:
+    """It is of one, so a file that puts them together is refused, and nothing fails."""
+    for norm in (ExponentialNorm((4.0, 4.0)), ExponentialNorm((4.0, 4.0), summed=True)):
+        query = AnsweredQuery(norm, "gaussian", 1.0, 10.0).to_dict()
+        with pytest.raises(InvalidCertificate):
+            Certificate.from_dict({**GOOD, "relation": Ball(0.01, 0.04).to_dict(), "queries": [query]})

@@ -135,7 +135,7 @@ def best_kernel(relation: Relation, level: bool = True) -> Kernel:
     its mean: longer waves, of which the level takes more. It is a quarter of the other at the least, for its sake.
 
     >>> from quietq.privacy import people
-    >>> [round(best_kernel(people(50, 0, 0.5, 1), level).norm.beta, 2) for level in (True, False)]
+    >>> [round(best_kernel(people(50, 0, 0.5, 1), level).beta, 2) for level in (True, False)]
     [4.0, 1.04]
     """
     if isinstance(relation, RkhsBall):

@@ -101,7 +101,9 @@ class ExponentialNorm(KernelNorm, frozen=True, tag="exponential"):
 
     def of_lipschitz(self, radius: float, lipschitz: float) -> float:
         """|f|^2 = (f(0)^2 + f(1)^2)/2 + |f'|^2/(2 beta) + beta |f|^2/2 over [0, 1], approached by a zigzag."""
-        [beta] = self.betas  # of one coordinate, as the ball is
+        if len(self.betas) != 1:  # the ball is of one coordinate
+            return super().of_lipschitz(radius, lipschitz)
+        [beta] = self.betas
         return math.sqrt(radius**2 * (1 + beta / 2) + lipschitz**2 / (2 * beta))
 
     def in_words(self) -> str:

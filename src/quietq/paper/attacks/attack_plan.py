@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from quietq.paper.attacks.frozen_step import frozen_sensitivity
 from quietq.paper.attacks.on_trainings import ScoreKind, View, audit_training
 from quietq.paper.attacks.trajectories_attack import audit_evaluation, frozen_trajectories
 from quietq.paper.baselines.abadi import GradientNoise
-from quietq.paper.baselines.balle import Evaluation
+from quietq.paper.baselines.balle import Evaluation, Regression
 from quietq.paper.baselines.value_network import NetworkValueNoise
 from quietq.paper.methods import METHODS, build_method
 from quietq.paper.observed import observed_mechanism
@@ -135,7 +135,9 @@ def plan_training_checks(budget: Budget | None = None, seed: int = 0) -> dict[st
     }
     for name, (method, same) in _forms(promise).items():
         found[name] = partial(frozen_sensitivity, method, WALK, same=same, name=name, seed=seed)
-    return found | {"evaluation": partial(_check_evaluation, seed)}
+    for kind in get_args(Regression):
+        found[f"evaluation, {kind}"] = partial(_check_evaluation, kind, seed)
+    return found
 
 
 def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[InLoopMethod, bool]]:
@@ -148,10 +150,17 @@ def _forms(promise: Mapping[str, Any]) -> dict[str, tuple[InLoopMethod, bool]]:
     }
 
 
-def _check_evaluation(seed: int) -> Movement:
+def _check_evaluation(kind: Regression, seed: int) -> Movement:
     """Everybody was everywhere and was paid the most."""
     relation, cells = Trajectories(_TRAJECTORIES, largest_reward=1.0), Cells.states(3)
     # An ample budget: so few trajectories are enough for a smooth bound that is also the local one.
-    evaluation = Evaluation(budget=Budget(10.0, 1e-6), relation=relation, gamma=0.5, cells=cells)
+    evaluation = Evaluation(
+        budget=Budget(10.0, 1e-6),
+        relation=relation,
+        gamma=0.5,
+        cells=cells,
+        kind=kind,
+        ridge=1.0 if kind == "lsl" else None,
+    )
     one = (np.append(np.arange(3), np.zeros(40)), np.ones(43))
     return frozen_trajectories(evaluation, [one] * _TRAJECTORIES, seed=seed)
