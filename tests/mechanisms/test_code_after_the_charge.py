@@ -99,7 +99,7 @@ def evaluated(given: dict[str, Any], entry: Callable[..., Any] = evaluate_polici
 def planned(**known: Any) -> Entry:
     """In a world that was released before, of other people."""
     model = WorldModel(**known)
-    world = privatise(read(rows_of(PEOPLE, seed=9), PEOPLE), HALF, world=model, simulate=0)
+    world = privatise(read(rows_of(PEOPLE, seed=9), PEOPLE), HALF, world=model)
     plan = LinearPolicy(world.spaces, np.ones((3, 1)), *world.typical())
     return lambda rows, account: check(plan, read(rows, PEOPLE), HALF, 1.0, trained_on=world, steps=3, account=account)
 
