@@ -24,8 +24,7 @@ from benchmarks import families
 from benchmarks.dp_sgd import Descent, Weights
 from benchmarks.families import BUDGET, MADE_OF, Array, Draw, States
 from benchmarks.study import Case, Numbers, Study, own_files
-from quietq.noise.feature_maps import Polynomials
-from quietq.noise.smooth_prior import smooth_prior
+from quietq.noise.feature_maps import Polynomials, smooth_prior
 
 PEOPLE = 1000
 FAMILIES = ("peak", "two-peaks", "interaction", "ravine")

@@ -4,9 +4,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from quietq import InvalidInput
-from quietq.noise.feature_maps import Categorical, Columns, Fourier, Polynomials, Radial, Splines, map_of
-from quietq.noise.smooth_prior import smooth_prior
+from quietq import Box, Certificate, InvalidInput, InvalidRelease
+from quietq.noise.feature_maps import (
+    AnyFeatureMap,
+    Categorical,
+    Columns,
+    FeatureMap,
+    Fourier,
+    Polynomials,
+    Radial,
+    Splines,
+    smooth_prior,
+)
+from quietq.privacy.records import read_record
+from quietq.released.private_model import PrivateModel
 
 
 def by_size(dimension: int, number: int) -> Polynomials:
@@ -34,6 +45,10 @@ def test_a_row_is_looked_at_alone():
     together = features(points)
     for i in range(33):
         assert np.array_equal(features(points[i]), together[i])
+
+
+def map_of(record: object) -> FeatureMap:
+    return read_record(AnyFeatureMap, record)
 
 
 def test_json_and_back():
@@ -79,7 +94,7 @@ HOSTILE = [
     {"kind": "splines", "additive": False, "pieces": 4096, "dimension": 10**15},
     {"kind": "splines", "additive": True, "pieces": 4, "dimension": 10**15},
     {"kind": "splines", "additive": 1, "pieces": 4, "dimension": 2},
-    *({"kind": "columns", "prefix": "", "dimension": one} for one in (None, "", [], {}, 0, -1, True, 1e3, 10**9)),
+    *({"kind": "columns", "prefix": "", "dimension": one} for one in (None, "", [], {}, -1, True, 1e3, 10**9)),
     {"kind": "polynomials", "dimension": 600, "terms": [[[i, 1] for i in range(600)]]},
     {"kind": "categorical", "items": ["a", "a"]},
     {"kind": "categorical", "items": ["a", "\ud800"]},
@@ -94,6 +109,13 @@ HOSTILE = [
 def test_hostile_maps_are_refused_at_once(record):
     with pytest.raises(InvalidInput):
         map_of(record)
+
+
+@pytest.mark.parametrize("features", [Columns(), Splines(additive=True), Splines(additive=False)], ids=str)
+def test_a_map_for_no_coordinates_is_in_no_release(features):
+    box, knots, none = Box.of((0, 1)), np.array([[0.0, 1.0]]), Certificate(method="reward/rounds", standing="none")
+    with pytest.raises(InvalidRelease, match="must fit"):
+        PrivateModel(features, np.zeros(1), np.zeros(features.rank), knots, None, None, box, none).check()
 
 
 def test_too_many_splines_are_refused():

@@ -22,8 +22,7 @@ from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.sessions import Sessions
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import MOST_ITEMS, Polynomials
-from quietq.noise.smooth_prior import ACTIONS_OWN_SHARE, smooth_prior
+from quietq.noise.feature_maps import ACTIONS_OWN_SHARE, MOST_ITEMS, Polynomials, smooth_prior
 from quietq.privacy.checks import Checked, count, one_of, optional, plural
 from quietq.privacy.errors import InvalidInput
 

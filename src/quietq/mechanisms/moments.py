@@ -208,7 +208,8 @@ class Moments(Mechanism):
         whitening = Whitening(looked.features, matrix, self.people, query.law.sigma)
         for _ in range(rounds):
             whitening.take((yield query))
-            query = mean_of_people(NormalisedMoments(looked, whitening.matrix), self.people, mu / math.sqrt(rounds))
+            again = NormalisedMoments(looked, whitening.matrix)  # of the same length, and so with the same noise
+            query = query._replace(numbers=partial(Sessions.mean, statistic=again))
         return whitening
 
     def _ask_for_first_states(

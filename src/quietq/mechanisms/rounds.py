@@ -7,7 +7,7 @@ rounds together are sqrt(sum mu_t^2)-GDP by adaptive composition. Steps, average
 the answers. Proof: docs/theory.md#mean-of-people.
 
 How it fits. Two queries ask where states lie, coordinate by coordinate and together. By the distribution that they tell
-(`state_law`) the box is stretched, so that states are about uniform, and features are made orthonormal (`basis`). Then
+(`basis`) the box is stretched, so that states are about uniform, and features are made orthonormal. Then
 each round asks for the mean gradient at the current weights, and `weights - gradient/curvature` is an independent
 estimate of the best weights. Estimates are averaged by their known noise (inverse-variance weighting) and shrunk
 towards a public prior (empirical Bayes). The bound of the next round follows from how much clipping left of this one
@@ -27,12 +27,10 @@ from jaxtyping import Float
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.loss import Loss
 from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments
-from quietq.mechanisms.basis import Basis, features_of_stretched
+from quietq.mechanisms.basis import Basis, StateLaw
 from quietq.mechanisms.release import Mechanism, Query, mean_of_people
-from quietq.mechanisms.state_law import StateLaw
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import FeatureMap, Splines
-from quietq.noise.smooth_prior import beyond
+from quietq.noise.feature_maps import FeatureMap, Splines, variance_left_out
 from quietq.privacy import Budget, Certificate, Relation
 from quietq.privacy.assumptions import Code
 from quietq.released.private_model import PrivateModel
@@ -159,7 +157,7 @@ class Rounds(Mechanism):
     def run(self) -> Generator[Query, np.ndarray, Fitted]:
         # Where states lie: directions that are orthonormal there, in a box that is stretched until they are uniform.
         basis, knots = yield from self._ask_where_states_lie()
-        features = partial(features_of_stretched, basis, knots)
+        features = partial(basis.features, knots=knots)
         people, curvature = self.people, self.loss.curvature
         # The first bound is half of the length that a gradient is expected to have.
         widest = self._affordable_bound(basis)
@@ -263,7 +261,7 @@ class Rounds(Mechanism):
         fitted = variances[:size]
         error = float((fitted * each / (fitted + each)).sum() + variances[size:].sum())
         if self._has_default_features:
-            error += self.loss.scale**2 * beyond(self.box.dimension)
+            error += self.loss.scale**2 * variance_left_out(self.box.dimension)
         low, high = self.loss.range or (0.0, self.loss.unit)
         return (high - low) * math.sqrt(error)
 

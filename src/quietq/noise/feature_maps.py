@@ -1,4 +1,4 @@
-"""Public feature maps: data, not code, so that they travel inside a release.
+"""Public feature maps, which are data and travel inside a release, and how much each feature is expected to matter.
 
 A map looks at one state at a time, and a state's features are the same bits in whatever batch. It is written once
 against the array module `xp`, NumPy or jax.numpy: points of the unit box have shape (..., d), features (..., rank). A
@@ -6,10 +6,11 @@ map is a record, and a file can name those of the union `AnyFeatureMap` and no o
 """
 
 import functools
+import heapq
 import math
 import operator
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from types import ModuleType
 from typing import Annotated, Any, ClassVar
 
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.records import Count, Flag, Positive, Record, checked_by, read_record
+from quietq.privacy.records import Count, Flag, Positive, Record, checked_by
 
 Array = Any
 """A NumPy or a JAX array."""
@@ -354,9 +355,92 @@ def is_data(features: FeatureMap) -> bool:
     return type(features) in (Polynomials, Fourier, Radial, Splines, Categorical, Columns)
 
 
-def map_of(record: object) -> FeatureMap:
-    """A map from JSON, with everything checked."""
-    found = read_record(AnyFeatureMap, record)
-    if found.dimension < 1:
-        raise InvalidInput("A feature map in a file must say for how many coordinates it is.")
+def stretch(points: Array, knots: Array, xp: ModuleType = np) -> Array:
+    """Moves each coordinate of points of the unit box along straight lines through its knots; two knots move nothing.
+
+    A model looks at features of stretched points, which are about uniform where people's states are.
+    """
+    if knots.shape[1] == 2:
+        return points
+    grid = _grid(knots.shape[1]) if xp is np else xp.linspace(0.0, 1.0, knots.shape[1])
+    moved = [xp.interp(points[..., i], grid, ends) for i, ends in enumerate(knots)]
+    return np.array(moved) if xp is np and points.ndim == 1 else xp.stack(moved, axis=-1)
+
+
+@cache
+def _grid(number: int) -> Float[np.ndarray, " number"]:
+    return np.linspace(0.0, 1.0, number)
+
+
+# A public prior: which polynomials are expected to matter in a reward before anybody was asked, and how much. Rewards
+# are taken for a mixture: Gaussian kernels of several length scales (in product polynomials these are nearly diagonal),
+# additive kernels of several length scales, and a linear part. One length scale would be too smooth for rough rewards,
+# or too rough for smooth ones.
+
+ACTIONS_OWN_SHARE = 0.5
+"""How much of a reward's variance is expected to differ between actions."""
+
+
+@lru_cache(maxsize=32)
+def smooth_prior(dimension: int, most: int = 300) -> tuple[tuple[Term, ...], Float[np.ndarray, " terms"]]:
+    """The `most` terms of largest variance, without the constant, largest first; all variances together are at most 1.
+
+    >>> terms, variances = smooth_prior(2)
+    >>> terms[0], bool(0.9 < variances.sum() <= 1)
+    (((0, 1),), True)
+    """
+    # Of the variance, joint kernels have a half, additive ones a quarter, and a linear part the other quarter.
+    joint = [_variances(scale * dimension**0.5) for scale in (0.15, 0.3, 0.6, 1.2)]
+    single = [_variances(scale) for scale in (0.1, 0.2, 0.4)]
+    terms = {((column, degree),) for column in range(dimension) for degree in range(1, MOST_DEGREE + 1)}
+    for variances in joint:
+        terms |= _largest_products(variances, dimension, most)
+    ordered = sorted(terms)
+    total = np.zeros(len(ordered))
+    for variances in joint:
+        products = np.array([np.prod([variances[degree] for _, degree in term]) for term in ordered])
+        total += 0.5 / len(joint) * products / (variances.sum() ** dimension - 1)
+    alone = np.array([term[0][1] if len(term) == 1 else 0 for term in ordered])
+    for variances in single:
+        parts = np.where(alone > 0, variances[alone], 0.0)
+        total += 0.25 / len(single) * parts / (dimension * variances[1:].sum())
+    total += 0.25 * (alone == 1) / dimension
+    order = np.argsort(-total, kind="stable")[:most]
+    return tuple(ordered[i] for i in order), total[order]
+
+
+def variance_left_out(dimension: int) -> float:
+    """The part of the variance that the prior expects of terms that are none of those.
+
+    >>> [round(variance_left_out(dimension), 4) for dimension in (2, 4, 8)]
+    [0.0, 0.0021, 0.0419]
+    """
+    return max(1.0 - float(smooth_prior(dimension)[1].sum()), 0.0)
+
+
+def _variances(scale: float) -> Float[np.ndarray, " degrees"]:
+    """What a Gaussian kernel of this length scale on [0, 1] gives to each degree, relative to the constant."""
+    nodes, weights = np.polynomial.legendre.leggauss(48)
+    basis = np.polynomial.legendre.legvander(nodes, MOST_DEGREE) * np.sqrt(2 * np.arange(MOST_DEGREE + 1) + 1)
+    weighted = basis * (weights / 2)[:, None]
+    kernel = np.exp(-((nodes[:, None] - nodes) ** 2) / (8 * scale**2))  # nodes lie in [-1, 1]
+    found = np.einsum("ik,ij,jk->k", weighted, kernel, weighted)
+    return np.maximum(found / found[0], 1e-12)
+
+
+def _largest_products(variances: np.ndarray, dimension: int, most: int) -> set[Term]:
+    """The terms whose products of variances are largest: a best-first search, for variances fall with the degree."""
+    heap: list[tuple[float, Term]] = [(-variances[1], ((column, 1),)) for column in range(dimension)]
+    heapq.heapify(heap)
+    found: set[Term] = set()
+    while heap and len(found) < most:
+        size, term = heapq.heappop(heap)
+        found.add(term)
+        column, degree = term[-1]
+        if degree < MOST_DEGREE:
+            ratio = variances[degree + 1] / variances[degree]
+            heapq.heappush(heap, (size * ratio, (*term[:-1], (column, degree + 1))))
+        if len(term) < 6:
+            for further in range(column + 1, dimension):
+                heapq.heappush(heap, (size * variances[1], (*term, (further, 1))))
     return found

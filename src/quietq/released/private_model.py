@@ -1,7 +1,6 @@
 """A reward in any dimension that can be published: weights of public features, and how the box was stretched."""
 
 from dataclasses import dataclass
-from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -9,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise import Box
-from quietq.noise.feature_maps import AnyFeatureMap, Categorical
+from quietq.noise.feature_maps import AnyFeatureMap, Categorical, stretch
 from quietq.privacy import Certificate
 from quietq.privacy.checks import numbers
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
@@ -21,20 +20,6 @@ LARGEST = 1e20
 """No weight of a file may be larger: then no value overflows in float32."""
 Array = Any
 """A NumPy or a JAX array."""
-
-
-def stretch(points: Array, knots: Array, xp: ModuleType = np) -> Array:
-    """Points of the unit box, each coordinate moved along straight lines through its knots; two knots move nothing."""
-    if knots.shape[1] == 2:
-        return points
-    grid = _grid(knots.shape[1]) if xp is np else xp.linspace(0.0, 1.0, knots.shape[1])
-    moved = [xp.interp(points[..., i], grid, ends) for i, ends in enumerate(knots)]
-    return np.array(moved) if xp is np and points.ndim == 1 else xp.stack(moved, axis=-1)
-
-
-@cache
-def _grid(number: int) -> Float[np.ndarray, " number"]:
-    return np.linspace(0.0, 1.0, number)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

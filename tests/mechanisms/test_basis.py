@@ -5,8 +5,7 @@ import pytest
 
 from quietq.feedback.loss import Chosen, Squared
 from quietq.feedback.row_statistics import Marginals, SecondMoments
-from quietq.mechanisms.basis import Basis
-from quietq.mechanisms.state_law import StateLaw
+from quietq.mechanisms.basis import Basis, StateLaw
 from quietq.noise.feature_maps import Polynomials
 
 BINS, QUIET = 8, 1e-9
@@ -45,7 +44,7 @@ def test_drawn_states_are_like_those_that_were_told():
 def test_features_are_made_orthonormal_where_states_lie():
     x = states()
     law = law_of(x)
-    gram = law.gram(FEATURES, 1)
+    gram = law.gram(BASIS.alone, 1)
     assert gram is not None
     turned = BASIS.turned(gram)
     assert turned.size < BASIS.size  # powers of an indicator say nothing new
@@ -61,7 +60,7 @@ def test_two_states_of_a_row_may_be_tied_to_each_other():
     rng = np.random.default_rng(2)
     left, right = rng.random((2, 20_000, 3))
     right[:, 0] = left[:, 0]
-    gram = law_of(left, right).gram(FEATURES, 2)
+    gram = law_of(left, right).gram(BASIS.alone, 2)
     assert gram is not None
     alone = [i for i, term in enumerate(FEATURES.terms) if term == ((0, 1),)]
     other = [i for i, term in enumerate(FEATURES.terms) if term == ((1, 1),)]
