@@ -14,12 +14,11 @@ from quietq.audit.finding import Attack
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import Mechanism, Query
-from quietq.noise.ball import BallNoise
 from quietq.noise.box import UNIT
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.exponential_kernels import Additive, Exponential, Product
 from quietq.noise.grid_path import GridNoise, draw_grid
-from quietq.noise.laws import Gaussian
+from quietq.noise.laws import BallNoise, Gaussian
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.observed import observed_mechanism
 from quietq.privacy.budget import Cost

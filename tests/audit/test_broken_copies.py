@@ -20,13 +20,13 @@ from quietq.audit.draws import audit_reward
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
+from quietq.mechanisms.knots import IncrementNoise
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.mechanisms.release import Mechanism
 from quietq.noise import increments
-from quietq.noise.ball import BallNoise
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.increments import IncrementNoise
+from quietq.noise.laws import BallNoise
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.attacks.trajectories_attack import audit_evaluation
 from quietq.paper.baselines import balle as evaluation

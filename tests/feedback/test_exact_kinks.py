@@ -12,8 +12,8 @@ from quietq.feedback import Ratings
 from quietq.feedback.buckets import MOST_ROWS
 from quietq.feedback.extension import Extension
 from quietq.feedback.feedback import read_people
+from quietq.mechanisms.knots import IncrementNoise
 from quietq.noise.box import UNIT
-from quietq.noise.increments import IncrementNoise
 from quietq.privacy.relations import LipschitzBall
 
 KNOTS = np.linspace(0, 1, 5)

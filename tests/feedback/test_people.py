@@ -10,8 +10,8 @@ from people_data import GRID, LEVELS, ROUNDING, frame
 
 from quietq import Exponential, RkhsBall
 from quietq.feedback import Ratings
+from quietq.mechanisms.knots import IncrementNoise, least_shape
 from quietq.noise.feature_maps import Splines
-from quietq.noise.increments import IncrementNoise, least_shape
 from quietq.privacy.kernel_norms import ExponentialNorm
 from quietq.privacy.relations import LipschitzBall
 

@@ -34,9 +34,9 @@ class Laplace(KNorm):
     def distance(self, difference):
         return float(np.abs(difference).sum()) / self.ball.lipschitz
 
-    def draw(self, shape, simulated):
-        signed = np.log(simulated.uniforms((self.pieces,))) - np.log(simulated.uniforms((self.pieces,)))
-        return (signed * self.ball.lipschitz / self.rate).reshape(shape)
+    def draws(self, entropy, number):
+        one, other = np.log(entropy.uniforms((2, number, self.pieces)))
+        return (one - other) * self.ball.lipschitz / self.rate
 
     def round_exactly(self, numbers, step, random_bits=secrets.randbits):
         """A Laplace number is the difference of two exponential ones."""

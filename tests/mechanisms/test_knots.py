@@ -11,9 +11,9 @@ from scipy.stats import gamma, ks_2samp, kstest
 from quietq import Budget, InvalidInput, people
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
+from quietq.mechanisms.knots import IncrementNoise, least_shape, to_curve, vertices
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.grid_path import draw_grid
-from quietq.noise.increments import IncrementNoise, least_shape, to_curve, vertices
 from quietq.privacy.relations import LipschitzBall
 
 BALLS = [LipschitzBall(0.5, 2.0), LipschitzBall(1.0, 0.5), LipschitzBall(0.3, 5.0)]

@@ -12,9 +12,9 @@ from quietq.feedback import Ratings
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import privatise
 from quietq.mechanisms.candidates import choose
+from quietq.mechanisms.knots import least_shape
 from quietq.mechanisms.release import simulate
 from quietq.noise.feature_maps import Splines
-from quietq.noise.increments import least_shape
 from quietq.released import PrivateKnots, PrivateSum, PrivateTable
 
 BUDGET = Budget(0.9, 1e-4)

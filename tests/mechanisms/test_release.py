@@ -8,10 +8,10 @@ import pytest
 
 from quietq import Accountant, Budget, Exponential, InvalidInput, people
 from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms.knots import IncrementNoise, to_curve
 from quietq.mechanisms.release import Mechanism, Query, release, simulate
 from quietq.noise.box import UNIT
 from quietq.noise.grid_path import GridNoise
-from quietq.noise.increments import IncrementNoise, to_curve
 from quietq.noise.own_values import on_grid
 from quietq.privacy import Code
 from quietq.privacy.budget import Cost

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from quietq.noise import SeededEntropy
-from quietq.noise.ball import BallNoise
+from quietq.noise.laws import BallNoise
 from quietq.privacy.norms import Answers
 
 

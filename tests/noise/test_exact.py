@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import beta, gamma, kstest
 
-from quietq.noise.ball import BallNoise
+from quietq.mechanisms.knots import IncrementNoise
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, Undecided, decide
-from quietq.noise.increments import IncrementNoise
+from quietq.noise.laws import BallNoise
 from quietq.noise.rounding import rounding_step
 from quietq.privacy.norms import Answers
 from quietq.privacy.relations import LipschitzBall

@@ -12,11 +12,11 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
 from quietq import Budget, GaussianProcessMechanism, people, privatise
+from quietq.mechanisms.knots import KnotNoise
 from quietq.noise import Additive, Box, Exponential, Product
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact_gaussian import ROOM, Chance, add_exactly, draw_normals, inverse
 from quietq.noise.grid_path import GridNoise, step_of, stretch
-from quietq.noise.increments import KnotNoise
 from quietq.noise.laws import Gaussian
 from quietq.noise.rounding import rounding_step
 from quietq.privacy.errors import InvalidInput

@@ -12,10 +12,9 @@ import pytest
 
 import quietq
 from quietq import Accountant, Budget, BudgetExhausted, Certificate, InvalidInput
-from quietq.noise.ball import BallNoise
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.exact_gaussian import Whitened
-from quietq.noise.laws import Gaussian
+from quietq.noise.laws import BallNoise, Gaussian
 from quietq.privacy import Code, Cost, Query, Transcript
 from quietq.privacy.norms import Answers, MeanOfPeople
 from quietq.privacy.relations import Arrivals, OnePerson

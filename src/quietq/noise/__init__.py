@@ -5,7 +5,7 @@ Noise that protects is exact: of its law in real numbers, rounded once. Three en
 - `exact_gaussian` compares 64-bit digits in whole arrays. It is the fast one, for the millions of normals of a table or
   a mean of people, and knows no law but the normal one.
 - `exact` computes with intervals of decimal numbers, one number at a time. It is the general one: logarithms, roots and
-  quotients of uniforms, as K-norm noise (`ball`, `increments`) and flips of answers need them.
+  quotients of uniforms, as K-norm noise (`laws`, `mechanisms.knots`) and flips of answers need them.
 - `exact_path` rounds *coefficients*, not noise: of points that come one by one it computes weights to 40 digits and
   more, and draws its normals from `exact_gaussian`. On a grid `grid_path` does the same beforehand, in float64.
 """

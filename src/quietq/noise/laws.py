@@ -5,9 +5,14 @@ mu = Delta/sigma (Gaussian DP). Noise of density proportional to exp(-rate |z|_K
 body K, hides numbers that differ by at most Delta in that gauge with epsilon = rate Delta, by the triangle inequality
 (Hardt & Talwar 2010). Both laws own their distance, so that auditors and "auto" ask them and keep no copy.
 
-Proof: docs/theory.md#gaussian-process and docs/theory.md#k-norm.
+For the Euclidean ball in d dimensions, K-norm noise is a uniform direction times a Gamma(d, Delta/epsilon) length, of
+root mean square Delta sqrt(d (d + 1))/epsilon, where Gaussian noise has Delta sqrt(d)/mu: less while
+d + 1 < (epsilon/mu)^2. A release is drawn in real numbers and rounded once, so that delta is 0 and not almost 0.
+
+Proof: docs/theory.md#gaussian-process, docs/theory.md#k-norm and docs/theory.md#ball.
 """
 
+import math
 import secrets
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -16,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.noise.entropy import Entropy
-from quietq.noise.exact import RandomBits
+from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide, exponentials, round_exactly
 from quietq.noise.exact_gaussian import Whitened, add_exactly, as_they_are
 from quietq.noise.rounding import (
     check_size,
@@ -145,8 +150,80 @@ class KNorm(RoundedLaw):
     def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:
         return self.round_exactly(numbers, rounding_step(self.sigma))
 
+    def draw(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
+        return self.draws(simulated, 1).reshape(shape)
+
+    @abstractmethod
+    def draws(self, entropy: Entropy, number: int) -> Float[np.ndarray, "number numbers"]:
+        """Returns so many draws in floating point."""
+
     @abstractmethod
     def round_exactly(
         self, numbers: np.ndarray, step: float, random_bits: RandomBits = secrets.randbits
     ) -> Float[np.ndarray, "..."]:
         """Returns numbers + noise of exactly that density, rounded once to multiples of the step."""
+
+
+@dataclass(frozen=True)
+class BallNoise(KNorm):
+    """Noise on so many numbers, in the Euclidean norm."""
+
+    count: int
+    stated: AnyNorm
+    """What certificates call this norm."""
+
+    @property
+    def norm(self) -> AnyNorm:
+        return self.stated
+
+    @property
+    def sigma(self) -> float:
+        return math.sqrt(self.count + 1) / self.rate
+
+    def distance(self, difference: np.ndarray) -> float:
+        return float(np.linalg.norm(difference))
+
+    def draws(self, entropy: Entropy, number: int) -> Float[np.ndarray, "number numbers"]:
+        """Returns uniform directions times Gamma(count, 1/rate) lengths."""
+        direction = entropy.normals((number, self.count))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return -np.log(entropy.uniforms((number, self.count))).sum(axis=1, keepdims=True) / self.rate * direction
+
+    def round_exactly(
+        self, numbers: np.ndarray, step: float, random_bits: RandomBits = secrets.randbits
+    ) -> Float[np.ndarray, "..."]:
+        """Directions come from pairs of normals by the polar method (Marsaglia & Bray 1964), all in real numbers."""
+        lengths = [LazyUniform(random_bits) for _ in range(self.count)]
+        discs = [_in_disc(random_bits) for _ in range(-(-self.count // 2))]
+
+        def noise() -> list[Enclosure]:
+            normals = [normal for disc in discs for normal in _normals(*disc)][: self.count]
+            squares = sum((normal * normal for normal in normals), Enclosure.exactly(0))
+            length = exponentials(lengths) / self.rate / squares.sqrt()
+            return [length * normal for normal in normals]
+
+        return round_exactly(numbers, noise, [*lengths, *(uniform for disc in discs for uniform in disc)], step)
+
+
+def _in_disc(random_bits: RandomBits) -> tuple[LazyUniform, LazyUniform]:
+    """A uniform point of the unit disc, by where it lies in the square around it."""
+    while True:
+        pair = LazyUniform(random_bits), LazyUniform(random_bits)
+        if decide(lambda pair=pair: _is_in_disc(*map(_signed, pair)), pair):
+            return pair
+
+
+def _is_in_disc(x: Enclosure, y: Enclosure) -> bool:
+    return (x * x + y * y).is_below(1)
+
+
+def _normals(first: LazyUniform, second: LazyUniform) -> list[Enclosure]:
+    """Two independent standard normals from a uniform point of the disc."""
+    x, y = _signed(first), _signed(second)
+    squared = x * x + y * y
+    factor = (2 * -squared.log() / squared).sqrt()
+    return [x * factor, y * factor]
+
+
+def _signed(uniform: LazyUniform) -> Enclosure:
+    return 2 * uniform.enclosure() + -1

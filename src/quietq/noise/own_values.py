@@ -15,7 +15,6 @@ from jaxtyping import Float
 
 from quietq.noise.box import Box
 from quietq.noise.grid_path import grid_points
-from quietq.noise.rounding import check_values
 from quietq.privacy.checks import numbers
 from quietq.privacy.errors import InvalidInput, QuietqError
 from quietq.privacy.relations import Relation
@@ -43,15 +42,6 @@ def on_grid(f: object, box: Box, levels: int, exact: bool = True) -> Float[np.nd
     """f on the grid, shaped as the table: grid axes first, outputs last; `exact` numbers are float64 or better."""
     values = values_at(f, grid_points(box, levels), exact)
     return values.reshape((2**levels + 1,) * box.dimension + values.shape[1:])
-
-
-def on_knots(f: object, box: Box, pieces: int, exact: bool, largest: float) -> Float[np.ndarray, " knots"]:
-    states = box.from_unit(np.linspace(0, 1, pieces + 1))
-    values = values_at(f, states, exact)
-    if values.shape != states.shape:
-        raise InvalidInput(f"The function must return one value for each of {len(states)} states at once.")
-    check_values(values, largest)
-    return values
 
 
 def check_outputs(shape: tuple[int, ...], relation: Relation, box: Box) -> int:

@@ -31,7 +31,6 @@ from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import FEWEST
-from quietq.privacy.relations import LipschitzBall
 
 
 def rounding_step(sigma: float) -> float:
@@ -146,14 +145,3 @@ def check_allowance(allowance: float, sensitivity: float, error: float) -> None:
             f"Values that are exact to {error:g} only cannot be released with a sensitivity of {sensitivity:g}, which "
             f"their rounding errors exceed ({allowance:g}): compute them more exactly, or use fewer levels."
         )
-
-
-def widen_ball(ball: LipschitzBall, pieces: int, error: float, slack: float) -> LipschitzBall:
-    """What values at knots, and increments between them, can differ by if each value has an error of at most `error`.
-
-    Nothing is amplified: both neighbours' values err by no more than that. An increment errs twice as much, and once
-    more by its own rounding.
-    """
-    check_allowance(5 * error * pieces, ball.lipschitz, error)
-    check_allowance(2 * error, ball.radius, error)
-    return LipschitzBall(ball.radius * slack + 2 * error, ball.lipschitz * slack + 5 * error * pieces)

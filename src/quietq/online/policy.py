@@ -27,9 +27,8 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.ball import BallNoise
 from quietq.noise.entropy import Entropy, SeededEntropy, SystemEntropy
-from quietq.noise.laws import Gaussian, RoundedLaw
+from quietq.noise.laws import BallNoise, Gaussian, RoundedLaw
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Arrivals, Assumption, Budget, Code, Cost, weak_promise
 from quietq.privacy.account import Account

@@ -27,9 +27,8 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int
 
-from quietq.noise.ball import BallNoise
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
-from quietq.noise.laws import RoundedLaw
+from quietq.noise.laws import BallNoise, RoundedLaw
 from quietq.online.policy import UNITS, PrivateBandit, are_counts
 from quietq.privacy import Assumption, Code, InvalidInput
 from quietq.privacy.checks import positive

@@ -37,8 +37,8 @@ MOST_PIECES = 8
 
 # Knots: increments of a function between equally spaced points. Differences of at most rho in size, of slope at most l,
 # are a convex body at d + 1 knots. Gaussian noise of a shape S measures increments u by sqrt(u' S^-1 u), which is
-# largest at a vertex of the body; pure noise measures them by the gauge of a body of increments. `mechanisms.knots` and
-# `noise.increments` draw it.
+# largest at a vertex of the body; pure noise measures them by the gauge of a body of increments. `mechanisms.knots`
+# draws it.
 
 
 @functools.lru_cache(maxsize=64)
