@@ -19,11 +19,11 @@ from quietq.audit.distinguisher import Seen
 from quietq.audit.draws import audit_reward
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms import knots
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.knots import IncrementNoise
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.mechanisms.release import Mechanism
-from quietq.noise import increments
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.laws import BallNoise
@@ -96,7 +96,7 @@ def test_half_the_noise_on_a_reward_is_caught(name: str, broken: bool, monkeypat
 
     Pure noise has to be drawn more often.
     """
-    monkeypatch.setattr(increments, "_AT_ONCE", 64)  # exact in any portions, and faster in small ones
+    monkeypatch.setattr(knots, "_AT_ONCE", 64)  # exact in any portions, and faster in small ones
     check(REWARDS[name](broken), broken)
 
 

@@ -18,10 +18,10 @@ from quietq.audit.worst_rows import worst_rows
 from quietq.feedback import Ratings
 from quietq.feedback.cells import Cells
 from quietq.feedback.own_function import OwnFunction
+from quietq.mechanisms import knots
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.path import Path
 from quietq.mechanisms.release import Mechanism, simulate
-from quietq.noise import increments
 from quietq.noise.box import UNIT
 from quietq.noise.exponential_kernels import Exponential
 from quietq.paper import FiniteRankMechanism, GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
@@ -36,7 +36,7 @@ from quietq.worlds import WALK
 
 @pytest.fixture(autouse=True)
 def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(increments, "_AT_ONCE", 64)  # exact in any portions, and faster in small ones
+    monkeypatch.setattr(knots, "_AT_ONCE", 64)  # exact in any portions, and faster in small ones
 
 
 def too_little(kind: type, what: str, **options: Any) -> Any:
