@@ -15,8 +15,7 @@ import pytest
 from quietq import Budget, Sessions
 from quietq.audit import worst_rows
 from quietq.audit.finding import Movement, Unprotected
-from quietq.feedback.imitation_statistics import OwnReturns
-from quietq.feedback.network_gradient import ImitationGradient
+from quietq.feedback.imitation_statistics import ImitationGradient, OwnReturns
 from quietq.feedback.statistic import Statistic, Tally
 from quietq.mechanisms.clone import CloneSettings, Cloning
 from quietq.mechanisms.release import mean_of_people
@@ -120,7 +119,7 @@ class AllReturns(Statistic):
 
     def add(self, tally: Tally, starts: np.ndarray, columns: Any) -> None:
         if len(starts):
-            counts = np.histogram(self.own.of_people(starts, columns), EDGES)[0]
+            counts = np.histogram(self.own(starts, columns), EDGES)[0]
             tally.merge(Tally(len(starts), [counts]))
 
     def mean(self, tally: Tally, count: int) -> np.ndarray:

@@ -13,9 +13,9 @@ from quietq import Budget, InvalidInput, Ratings
 from quietq.audit.everything import SURVEYS, all_but_two, models_of_all_kinds
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.worst_rows import worst_rows
-from quietq.feedback import FEEDBACK, buckets, names
-from quietq.feedback.names import NAME, NUMBER
+from quietq.feedback import FEEDBACK, buckets, schema
 from quietq.feedback.row_statistics import ClippedGradient
+from quietq.feedback.schema import NAME, NUMBER
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms import rounds
 from quietq.mechanisms.release import mean_of_people
@@ -178,7 +178,7 @@ def test_a_name_in_two_spellings_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
     def identities(people: pl.Series) -> pl.DataFrame:
         return people.cast(pl.String).to_frame(NAME).select(pl.lit(None, pl.Int64).alias(NUMBER), NAME)
 
-    monkeypatch.setattr(names, "identities", identities)
+    monkeypatch.setattr(schema, "identities", identities)
     with pytest.raises(Unprotected, match="who is split counts twice"):
         moved("ratings")
 

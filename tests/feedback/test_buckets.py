@@ -19,9 +19,8 @@ import pytest
 from people_data import SCHEMA
 
 from quietq import InvalidInput
-from quietq.feedback import buckets, names, schema
-from quietq.feedback.buckets import Bucket, Buckets, opened, read_buckets
-from quietq.feedback.engines import Engine
+from quietq.feedback import buckets, schema
+from quietq.feedback.buckets import Bucket, Buckets, Engine, opened, read_buckets
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.schema import Group, Number
 from quietq.feedback.statistic import Vector
@@ -202,8 +201,8 @@ def test_a_sample_goes_by_a_person_s_own_rows(folder: Path, monkeypatch: pytest.
 
 def test_what_a_row_says_has_the_same_hash_on_every_machine_and_version() -> None:
     frame = pl.DataFrame({"x0": [0.0, 0.5], "rating": [1.0, 1.0], "choice": pl.Series([0, 2], dtype=pl.Int64)})
-    assert names.hashed_rows(frame).tolist() == HASHED_ROWS
-    assert names.hashed_rows(frame[::-1]).tolist() == HASHED_ROWS[::-1]
+    assert schema.hashed_rows(frame).tolist() == HASHED_ROWS
+    assert schema.hashed_rows(frame[::-1]).tolist() == HASHED_ROWS[::-1]
 
 
 HASHED_ROWS = [997654267128680, 1156811606683180194]
@@ -299,21 +298,21 @@ def buckets_statistic(people: Ratings):
 def test_hashes_are_the_same_on_every_machine_and_version() -> None:
     numbers, texts = [0, 1, -1, 2**63 - 1], ["a", "ann", "exactly8", "somewhat longer", "straße"]
     _, of_names = np.random.SeedSequence(2024).generate_state(2, np.uint64)
-    assert names._hashed_text(pl.Series(texts), of_names).tolist() == PINNED[4:]  # as they are
+    assert schema._hashed_text(pl.Series(texts), of_names).tolist() == PINNED[4:]  # as they are
     texts.pop()
     who = pl.Series([*map(str, numbers), *texts])
-    found = names.hashed(who, 2024)
+    found = schema.hashed(who, 2024)
     assert found.n_unique() == 8
     assert found.to_list() == PINNED[:8]
-    assert names.hashed(pl.Series(numbers), 2024).to_list() == PINNED[:4]
-    assert names.hashed(who.reverse(), 2024).to_list() == PINNED[7::-1]  # each by itself
-    assert not set(names.hashed(who, 2025)) & set(PINNED)
-    assert names.hashed(pl.Series(["a", "", None, "\u200b", "1"]), 2024).to_list() == [
+    assert schema.hashed(pl.Series(numbers), 2024).to_list() == PINNED[:4]
+    assert schema.hashed(who.reverse(), 2024).to_list() == PINNED[7::-1]  # each by itself
+    assert not set(schema.hashed(who, 2025)) & set(PINNED)
+    assert schema.hashed(pl.Series(["a", "", None, "\u200b", "1"]), 2024).to_list() == [
         PINNED[4],
         *[None] * 3,
         PINNED[1],
     ]
-    assert names.hashed(pl.Series([0, None, 1]), 2024).to_list() == [PINNED[0], None, PINNED[1]]
+    assert schema.hashed(pl.Series([0, None, 1]), 2024).to_list() == [PINNED[0], None, PINNED[1]]
 
 
 PINNED = [
@@ -332,7 +331,7 @@ PINNED = [
 def test_hashes_spread_people_evenly() -> None:
     many = pl.Series([*map(str, range(40_000)), *(f"person {i}" for i in range(40_000))])
     for key in range(3):
-        found = names.hashed(many, key).to_numpy()
+        found = schema.hashed(many, key).to_numpy()
         assert len(np.unique(found)) == 80_000
         for digit in (found % 64, found // 64**2 % 64, found >> np.uint64(58)):
             counts = np.bincount(digit.astype(np.int64), minlength=64)

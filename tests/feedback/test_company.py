@@ -5,9 +5,8 @@ import pytest
 
 from quietq.feedback.cells import Cells
 from quietq.feedback.imitation_statistics import OwnReturns, ReachCounts, StateMoments
-from quietq.feedback.loss import Chosen, Ends, Squared, StepRewards
 from quietq.feedback.returns import ActionShares, Returns
-from quietq.feedback.row_statistics import ClippedGradient, Marginals, SecondMoments
+from quietq.feedback.row_statistics import Chosen, ClippedGradient, Ends, Marginals, SecondMoments, Squared, StepRewards
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.statistic import Vector
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Moves, NormalisedMoments

@@ -71,7 +71,7 @@ def test_refusals_are_in_its_own_words():
         (ANSWERS.drop("answer"), "There is no column 'answer'"),
         (
             ANSWERS.with_columns(answer=pl.Series([b"yes"] * 9)),
-            "'answer' must hold categories, as text",
+            "'answer' must hold categories such as 'no' and 'yes', as text",
         ),
         (pd.DataFrame({"person": ["a"], "answer": pd.to_datetime(["2020-01-01"])}), "must hold text or numbers, not"),
         (pl.DataFrame({"person": range(6), "answer": ["yes"] * 6}), "more people in the data than the 5"),

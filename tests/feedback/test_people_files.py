@@ -12,7 +12,7 @@ from people_data import GRID, OK, SCHEMA, frame, refused
 from quietq import Budget, InvalidInput
 from quietq.feedback import Ratings
 from quietq.feedback.extension import Extension
-from quietq.feedback.rows import batches, parquet
+from quietq.feedback.rows import pieces
 from quietq.mechanisms import privatise
 
 
@@ -169,7 +169,7 @@ def test_a_parquet_file_is_the_one_of_that_name_and_no_pattern(tmp_path, monkeyp
         people = Ratings.read(tmp_path / name, **OK)
         assert people.not_private["rows"] == 1
         assert people.functions()[0](np.array([0.5])) == (1 + 0.5 + 0.5) / 3
-        assert sum(batch.height for batch in batches(parquet(tmp_path / name), SCHEMA)) == 1  # as on Ray
+        assert sum(piece().height for piece in pieces(tmp_path / name, SCHEMA, in_memory=False)) == 1  # as on Ray
     monkeypatch.chdir(tmp_path)
     (tmp_path / "~").mkdir()
     (tmp_path / "~" / "r.parquet").write_bytes(_parquet(good))

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from people_data import GRID, OK, frame, refused
 
 from quietq.feedback import Ratings, rows as ratings
-from quietq.feedback.names import in_form, in_words
+from quietq.feedback.schema import in_form, in_words
 
 SAME = {
     "text": ["Ann", " ann", "ANN ", "ann", "\tAnn\n", "\uff21nn"],

@@ -15,8 +15,8 @@ from people_data import ROUNDING, SCHEMA, refused
 
 from quietq import Budget, Exponential, InvalidInput
 from quietq.feedback import Ratings, plain_csv
-from quietq.feedback.names import NAME, hashed, in_words
-from quietq.feedback.rows import batches
+from quietq.feedback.rows import pieces
+from quietq.feedback.schema import NAME, hashed, in_words
 from quietq.privacy.relations import LipschitzBall
 
 PEOPLE = 200
@@ -67,7 +67,7 @@ def test_two_cells_that_begin_with_a_quote_swallow_nobody(tmp_path: Path) -> Non
 
 def read(path: Path) -> tuple[Ratings, pl.DataFrame]:
     people = Ratings.read(path, **READING)
-    rows = [SCHEMA.clean(batch, key=0)[0] for batch in batches(path, SCHEMA)]
+    rows = [SCHEMA.clean(piece(), key=0)[0] for piece in pieces(path, SCHEMA)]
     return people, pl.concat(rows)
 
 
@@ -177,7 +177,7 @@ def test_plain_files_mean_what_the_csv_module_says(tmp_path: Path, monkeypatch: 
         path.write_bytes(b"\xef\xbb\xbf" + (file.getvalue().removesuffix(end) + last).encode())
         table = plain_csv.PlainCsv(path)
         assert table.names() == ["one", "two, three", "four"]
-        found = pl.concat(table.frames(["four", "one"])).fill_null("").rows()
+        found = pl.concat(piece() for piece in table.pieces(["four", "one"])).fill_null("").rows()
         assert found == [(row[2], row[0]) for row in rows]
 
 
@@ -244,7 +244,7 @@ def test_a_cell_at_the_start_of_a_block_is_not_taken_for_a_compressed_file(
 
 def test_errors_of_polars_are_not_quoted() -> None:
     lazy = pl.LazyFrame({"person": ["a", "b"], "state": ["0.5", "secret"], "rating": [0.5, 0.5]})
-    with pytest.raises(InvalidInput, match="Polars failed with") as caught:
+    with pytest.raises(InvalidInput, match="it failed with") as caught:
         Ratings.read(lazy.with_columns(pl.col("state").cast(pl.Float64)), **READING)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None

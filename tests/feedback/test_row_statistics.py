@@ -5,8 +5,15 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from quietq.feedback.loss import Chosen, Squared
-from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments, exact_product
+from quietq.feedback.row_statistics import (
+    TOLD,
+    Chosen,
+    ClippedGradient,
+    Marginals,
+    SecondMoments,
+    Squared,
+    exact_product,
+)
 from quietq.noise.feature_maps import Polynomials
 
 LOSS, CHOSEN = Squared(2, (0.0, 1.0)), Chosen(2, 2)

@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from quietq.feedback.buckets import LOCK, PREFIX, remove_left_folders, rows_folder
 from quietq.feedback.ratings import Ratings
-from quietq.feedback.rows_folder import LOCK, PREFIX, remove_left_folders, rows_folder
 
 SPILLS = """if True:
     import time

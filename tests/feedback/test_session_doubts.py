@@ -6,13 +6,14 @@ import polars as pl
 import pytest
 
 from quietq import Budget, InvalidInput, Ratings, Sessions, evaluate_policies
-from quietq.feedback.doubts import doubts_of_sessions
+from quietq.feedback.schema import Number
 from quietq.feedback.spaces import Spaces
+from quietq.feedback.transitions import Steps
 from quietq.noise.box import Box
 from quietq.privacy.checks import LONGEST_NAME
 
 COUNTS = {"rows": 100, "transitions": 90, "starts": 10, "ends": 5, "people_present": 10}
-HAS = {"ends": True, "episodes": False, "pairs": True}
+STEPS = Steps("sessions", "who", {"end": Number("end", "end")})
 
 
 def read(rows: dict, **options) -> Sessions:
@@ -27,7 +28,7 @@ def rows_of(**changes) -> dict:
 
 @pytest.mark.filterwarnings("error")
 def test_nothing_is_said_of_what_is_as_it_should_be(capsys):
-    assert doubts_of_sessions(COUNTS, 10, **HAS) == []
+    assert STEPS.doubts(COUNTS, 10) == []
     found = read(rows_of())
     assert capsys.readouterr().err == ""
     assert (found.spaces.state_names, found.spaces.action_names) == (("x",), ("left", "right"))
@@ -54,7 +55,7 @@ def test_nothing_is_said_of_what_is_as_it_should_be(capsys):
     ],
 )
 def test_each_doubt_is_one_sentence_for_the_operator(changes, people, words):
-    (said,) = doubts_of_sessions(COUNTS | changes, people, **HAS)
+    (said,) = STEPS.doubts(COUNTS | changes, people)
     assert words in said
 
 
@@ -109,7 +110,7 @@ def test_no_rows_at_all_are_read_too():
         assert Sessions.read(
             [empty], person="who", state="x", action="go", actions=["left", "right"], box=(0, 1), people=2
         ).people == 2  # fmt: skip
-    assert doubts_of_sessions({}, 2, **HAS)
+    assert STEPS.doubts({}, 2)
 
 
 @pytest.mark.parametrize("names", [["a", "b" * (LONGEST_NAME + 1)], ["a", "b\nc"], ["a", "a"], ["a", " "]])

@@ -264,7 +264,10 @@ def test_refusals(change, sentence):
 
 def test_types_that_cannot_be_what_they_should_be():
     frame = logged().with_columns(when=pl.datetime(2020, 1, 1))
-    for change, sentence in (({"end": "when"}, "must hold 0 and 1"), ({"action": "when"}, "must hold categories")):
+    for change, sentence in (
+        ({"end": "when"}, "such as '0' and '1'"),
+        ({"action": "when"}, "must hold categories"),
+    ):
         for source in (frame, frame.to_pandas()):
             with pytest.raises(InvalidInput, match=sentence if source is frame else "must hold text or numbers"):
                 read(source, **BY_STEP | change)

@@ -12,8 +12,8 @@ import pytest
 from people_data import OK, SCHEMA, refused
 
 from quietq.feedback import Ratings
-from quietq.feedback.names import hashed
-from quietq.feedback.rows import batches
+from quietq.feedback.rows import pieces
+from quietq.feedback.schema import hashed
 
 READING: dict[str, Any] = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": 50}
 
@@ -59,7 +59,7 @@ ODD = {
 
 
 def others(frame: pd.DataFrame, kept: list[int]) -> pl.DataFrame:
-    rows = pl.concat(SCHEMA.clean(batch, key=0)[0] for batch in batches(frame, SCHEMA))
+    rows = pl.concat(SCHEMA.clean(piece(), key=0)[0] for piece in pieces(frame, SCHEMA))
     return rows.filter(pl.col("person").is_in(hashed(pl.Series(kept), key=0).implode())).sort("person")
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from quietq.feedback.loss import Chosen, Squared
-from quietq.feedback.row_statistics import Marginals, SecondMoments
+from quietq.feedback.row_statistics import Chosen, Marginals, SecondMoments, Squared
 from quietq.mechanisms.basis import Basis, StateLaw
 from quietq.noise.feature_maps import Polynomials
 

@@ -144,7 +144,7 @@ def test_signs_by_hand(plan):
     columns |= {"episode": np.arange(8) // 2, "step": np.arange(8) % 2}
     distances = PolicyOnRows(policy, sessions.spaces)
     starts = np.array([0, 2, 4, 6])
-    assert distances.of_people(starts, columns).tolist() == [0.0, 1.0, 0.5, 0.5]
+    assert distances(starts, columns).tolist() == [0.0, 1.0, 0.5, 0.5]
     returns = OwnReturns((0.0, 1.0), (0.0, 2.0))
     for medians, signs in ((Medians(0.5, 0.4), [1, 1, -1, 1]), (Medians(1.0, 0.5), [1, 1, 0, 0])):
         opinions = Opinions(None, 0.0, returns, distances, medians)

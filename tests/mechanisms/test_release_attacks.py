@@ -15,7 +15,7 @@ import pytest
 
 from quietq import Accountant, Budget, InvalidInput, PrivateReward, Ratings, people, privatise
 from quietq.feedback.own_function import OwnFunction
-from quietq.feedback.rows import batches
+from quietq.feedback.rows import pieces
 from quietq.feedback.schema import Category, Schema
 from quietq.feedback.statistic import Vector
 from quietq.mechanisms.candidates import choose
@@ -115,7 +115,7 @@ def test_a_blank_cell_does_not_change_everybodys_category():
     schema = Schema("answers", "person", {"item": Category("item", "item", ("1", "2"))})
     blank = pd.DataFrame({"person": ["a", "b"], "item": [1, None]})
     with pytest.raises(InvalidInput, match="text or whole numbers"):
-        list(batches(blank, schema))
+        list(pieces(blank, schema))
     with pytest.raises(InvalidInput, match="text or whole numbers"):
         schema.check_types({"person": pl.String, "item": pl.Float64})
 
@@ -227,7 +227,7 @@ def test_a_lazy_frame_that_fails_shows_no_value():
         lazy.with_columns((column.cast(pl.String) + "x").cast(pl.Float64)),
         pl.LazyFrame({str(secret): [0.5]}).select("rating"),
     ):
-        with pytest.raises(InvalidInput, match=r"^The ratings could not be read: Polars failed with \w+\.$") as refused:
+        with pytest.raises(InvalidInput, match=r"^The ratings could not be read: it failed with \w+\.$") as refused:
             Ratings.read(frame, people=50, **ONE)
         shown = "".join(traceback.format_exception(refused.value))
         assert str(secret) not in shown

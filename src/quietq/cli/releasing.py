@@ -27,7 +27,7 @@ def read_sessions(
         progress: Hears how many rows were read.
 
     """
-    from quietq.feedback.engines import engine_called
+    from quietq.feedback.buckets import engine_called
 
     people, low, high, step = (options[name] for name in ("people", "low", "high", "step"))
     pairs, acting = read_pairs(options["box"]), read_pairs(options.get("action_box"), "action_box")

@@ -157,8 +157,8 @@ def reward(
     """Make people's mean reward private, once: ratings or comparisons in, a file that may be published out."""
     from quietq.cli.report.pictures import MOST_COORDINATES, plot_function
     from quietq.feedback import FEEDBACK
-    from quietq.feedback.engines import engine_called
-    from quietq.feedback.spaces import named
+    from quietq.feedback.buckets import engine_called
+    from quietq.feedback.feedback import named
 
     pairs = read_pairs(box)
     listed = () if actions is None else named("actions", one_or_list(actions))

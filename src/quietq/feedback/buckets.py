@@ -15,27 +15,40 @@ episodes, but for the last. It goes by a person's own rows alone, and a sample o
 it can be taken while rows are read.
 
 Only a bucket has to fit into memory. What is decided by the number of rows (memory or files, which buckets) changes no
-bit of any sum, and nothing is refused by it. Everything that an engine runs is a function of rows or files, and files
-are written whole or not at all, so it can be run again.
+bit of any sum, and nothing is refused by it.
+
+An engine is a `map` over pieces of a source and over buckets, and nothing else. What is mapped are pure functions of
+rows, or of files that hold them and are written whole or not at all: an engine may run them anywhere, in any order and
+again, and neither sums nor counts change by a bit.
+
+Files lie in a temporary folder that only the user can read, and that is removed when it is done with. A process that is
+killed removes nothing, so each folder holds a file that its process keeps locked. The operating system frees the lock
+however the process ends, and the next read removes every folder of the same user whose lock is free. The file is locked
+before it gets its name: one of that name that is not locked belongs to no process any more.
 """
 
+import atexit
+import fcntl
+import os
 import secrets
+import shutil
+import tempfile
 import weakref
-from collections import Counter, defaultdict
-from contextlib import ExitStack
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
-from quietq.feedback.engines import Engine
-from quietq.feedback.names import hashed_rows
-from quietq.feedback.rows import Piece, batches, frames, pieces
-from quietq.feedback.rows_folder import remove_left_folders, rows_folder
-from quietq.feedback.schema import PERSON, Schema
+from quietq.feedback.feedback import EngineName
+from quietq.feedback.rows import Piece, pieces
+from quietq.feedback.schema import PERSON, Schema, hashed_rows
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.privacy.errors import EngineFailed, InvalidInput, QuietqError
 
@@ -49,6 +62,61 @@ MOST_ROWS = 10_000
 """Of one person; of whoever has more, a sample counts."""
 BUCKETS = 64
 """Into which rows are dealt; at most 256."""
+PREFIX = "quietq-rows-"
+LOCK = ".quietq-lock"
+SHORT_PLACE = "/tmp"
+"""Where folders are made whose path must be short."""
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+_Begun = TypeVar("_Begun")
+
+
+class Engine:
+    """Something that runs a function on many items: here the cores of this machine, as threads.
+
+    NumPy and Polars let threads run side by side.
+    """
+
+    in_memory: ClassVar[bool] = True
+    """Whether what is mapped sees this process's memory; else rows are in files that it can open."""
+
+    def __init__(self, progress: Callable[[int], None] | None = None) -> None:
+        self.progress = progress
+        """Told the number of rows read so far."""
+
+    def map(self, function: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
+        """What the function makes of each item, in turn; items are taken as they are needed."""
+        if isinstance(items, list) and len(items) == 1:  # not worth a thread
+            yield function(items[0])
+            return
+        workers = min(len(os.sched_getaffinity(0)), 8)
+        with ThreadPoolExecutor(workers) as pool:
+            yield from in_turn(partial(pool.submit, function), Future[Any].result, items, ahead=workers)
+
+
+def engine_called(name: EngineName | Engine, progress: Callable[[int], None] | None = None) -> Engine:
+    """One of both engines, by the name that `read` takes; `progress` is told the number of rows read so far."""
+    if isinstance(name, Engine):
+        return name
+    if name == "local":
+        return Engine(progress)
+    if name == "ray":
+        from quietq.feedback.ray_engine import RayEngine
+
+        return RayEngine(progress)
+    raise InvalidInput(f"engine must be 'local' or 'ray', not {name!r}.")
+
+
+def in_turn(
+    begin: Callable[[_Item], _Begun], end: Callable[[_Begun], _Made], items: Iterable[_Item], ahead: int
+) -> Iterator[_Made]:
+    """What comes of each item in the end; so many are begun before the first has ended."""
+    begun: deque[_Begun] = deque()
+    for item in items:
+        begun.append(begin(item))
+        if len(begun) > ahead:
+            yield end(begun.popleft())
+    yield from map(end, begun)
 
 
 class Bucket(NamedTuple):
@@ -104,9 +172,9 @@ def read_buckets(
     with ExitStack() as ends:
         # Deal: every piece into as many parts as there are buckets.
         folder = None if engine.in_memory else ends.enter_context(rows_folder())
-        items = batches(source, schema) if engine.in_memory else pieces(source, schema)
         clean = partial(_clean, schema=schema, key=key, folder=folder)
-        for number, (found, dealt) in enumerate(engine.map(clean, enumerate(items))):
+        items = enumerate(pieces(source, schema, engine.in_memory))
+        for number, (found, dealt) in enumerate(engine.map(clean, items)):
             counts.update(found)
             if engine.progress is not None:
                 engine.progress(counts["rows"])
@@ -135,19 +203,16 @@ def read_buckets(
 def _clean(numbered: tuple[int, Piece], schema: Schema, key: int, folder: Path | None) -> tuple[dict[str, int], Hands]:
     """Counts of a piece, and its good rows under hashes: put down in the folder, if there is one."""
     number, piece = numbered
-    counts = Counter[str]()
     hands: Hands = defaultdict(list)
-    for batch in frames(piece, schema):
-        rows, found = schema.clean(batch.rechunk(), key)
-        counts.update(found)
-        whose = (rows[PERSON] % BUCKETS).cast(pl.UInt8).to_numpy()
-        order = np.argsort(whose, kind="stable")  # of numbers of eight bits, in linear time
-        for bucket, places in enumerate(np.split(order, np.cumsum(np.bincount(whose, minlength=BUCKETS)))):
-            if len(places):
-                hands[bucket].append(rows[places])  # a copy of its own, so that memory is free when it is arranged
+    rows, counts = schema.clean(piece().rechunk(), key)
+    whose = (rows[PERSON] % BUCKETS).cast(pl.UInt8).to_numpy()
+    order = np.argsort(whose, kind="stable")  # of numbers of eight bits, in linear time
+    for bucket, places in enumerate(np.split(order, np.cumsum(np.bincount(whose, minlength=BUCKETS)))):
+        if len(places):
+            hands[bucket].append(rows[places])  # a copy of its own, so that memory is free when it is arranged
     if folder is not None:
         _put_down(hands, folder, number)
-    return dict(counts), hands
+    return counts, hands
 
 
 def _put_down(hands: Hands, folder: Path, number: int) -> None:
@@ -319,3 +384,74 @@ def _write(rows: pl.DataFrame, path: Path) -> None:
     new = path.with_suffix(".new")
     rows.write_parquet(new, compression="uncompressed", statistics=False)
     new.rename(path)  # at once, so that a file is whole
+
+
+# Where files lie.
+
+
+@contextmanager
+def rows_folder(place: str | None = None) -> Iterator[Path]:
+    """A new folder for this process alone, which is removed at the end, or by the next read if there is no end.
+
+    `place` is where it is made: in the usual place for temporary files, unless that is said.
+    """
+    process, folder = os.getpid(), Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+
+    def remove() -> None:
+        if os.getpid() == process:  # and not a fork of it
+            with suppress(OSError):
+                with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as place:
+                    _empty(place)
+                os.rmdir(folder)
+
+    atexit.register(remove)
+    try:
+        with open(folder / f"{LOCK}.new", "xb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rename(lock.name, folder / LOCK)
+            yield folder
+    finally:
+        remove()
+        atexit.unregister(remove)
+
+
+def remove_left_folders() -> None:
+    """Removes the folders of this user whose process has ended; links, and whatever is another's, are left alone."""
+    for place in {tempfile.gettempdir(), SHORT_PLACE}:
+        with suppress(OSError), os.scandir(place) as entries:
+            for entry in entries:
+                if entry.name.startswith(PREFIX):
+                    with suppress(OSError):  # in use, no folder, or gone meanwhile
+                        _remove_if_left(Path(entry.path))
+
+
+def _remove_if_left(folder: Path) -> None:
+    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as place:
+        if os.fstat(place).st_uid != os.geteuid():
+            return
+        with _opened(LOCK, os.O_RDWR | os.O_NONBLOCK, within=place) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _empty(place)
+    os.rmdir(folder)
+
+
+@contextmanager
+def _opened(path: Path | str, flags: int, within: int | None = None) -> Iterator[int]:
+    """That file or folder itself, and never one that a link leads to."""
+    found = os.open(path, flags | os.O_NOFOLLOW, dir_fd=within)
+    try:
+        yield found
+    finally:
+        os.close(found)
+
+
+def _empty(place: int) -> None:
+    """Removes all that is in a folder, the lock last: without it, no later read would remove what is still there."""
+    for name in set(os.listdir(place)) - {LOCK}:
+        with suppress(OSError):
+            try:
+                os.unlink(name, dir_fd=place)  # a link goes, and what it leads to stays
+            except IsADirectoryError:
+                shutil.rmtree(name, ignore_errors=True, dir_fd=place)
+    if os.listdir(place) == [LOCK]:
+        os.unlink(LOCK, dir_fd=place)

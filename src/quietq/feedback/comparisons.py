@@ -2,19 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
-from quietq.feedback.engines import Engine, EngineName
-from quietq.feedback.feedback import Feedback, read_people
-from quietq.feedback.loss import Chosen
-from quietq.feedback.row_statistics import Marginals
-from quietq.feedback.spaces import Items, States, columns_of, from_lists
+from quietq.feedback.feedback import EngineName, Feedback, Items, columns_of, domain_of, read_people, state_fields
+from quietq.feedback.row_statistics import Chosen, Marginals
 from quietq.noise.box import Domain
 from quietq.noise.feature_maps import FeatureMap
-from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import OnePerson
+
+if TYPE_CHECKING:
+    from quietq.feedback.buckets import Engine
 
 _TIE = "tie"
 
@@ -47,7 +45,7 @@ class Comparisons(Feedback):
         segment: str | None = None,
         length: int | None = None,
         features: FeatureMap | None = None,
-        engine: EngineName | Engine = "local",
+        engine: "EngineName | Engine" = "local",
     ) -> "Comparisons":
         """Reads comparisons. Columns are named; all else is public and declared by you, never taken from the rows.
 
@@ -79,30 +77,18 @@ class Comparisons(Feedback):
         for name, size in sizes.items():
             if size != dimension:
                 raise InvalidInput(f"{name} has {size} columns, but {next(iter(sizes))} has {dimension}.")
-        states = States.of(box, features, dimension)
+        region, used = domain_of(box, features, dimension)
         if (segment is None) != (length is None):
             raise InvalidInput("segment and length, about how many rows a segment has, belong together.")
         fields: dict[str, Field] = {} if segment is None else {"segment": Group(segment, "segment")}
         for j, given in enumerate(columns.values()):
-            fields |= states.fields(f"option{j}_", given, optional=options is not None)
+            fields |= state_fields(f"option{j}_", given, region, used, optional=options is not None)
         fields["choice"] = Category(choice, "choice", tuple(sides) if options else (*sides, _TIE))
         loss = Chosen(dimension, len(sides), None if length is None else count("length", length))
         first = Marginals(loss, dimension, 1)
         schema = Schema("comparisons", person, fields, states=("options",) if options else ("left", "right"))
         read = read_people(source, schema, first, people, keep=True, engine=engine)
-        return cls(box=states.box, features=states.features, loss=loss, **read)
-
-    @cached_property
-    def relation(self) -> OnePerson:
-        return OnePerson(self.people)
-
-    @cached_property
-    def largest(self) -> float:
-        return 1.0
-
-    @cached_property
-    def assumptions(self) -> tuple[Assumption, ...]:
-        return Code.ONE_OF_DECLARED(self.people), Code.NAMES(), *from_lists(self.features)
+        return cls(box=region, features=used, loss=loss, **read)
 
     def __repr__(self) -> str:
         return f"Comparisons(people={self.people}, box={self.box})"

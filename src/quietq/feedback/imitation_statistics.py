@@ -1,29 +1,40 @@
-"""Per-person statistics of sessions, for policies that imitate people: where states lie, and who did well.
+"""Per-person statistics of sessions, for policies that imitate people: where states lie, who did well, and gradients.
 
 Every statistic is one vector per person, of that person's own rows and of earlier noisy answers alone, clipped to a
-bound (docs/theory.md#cloning). A person's return is the mean over their episodes of the sum of rewards, clipped to a
-public range, so that all of their episodes count as one number.
+bound. A person's return is the mean over their episodes of the sum of rewards, clipped to a public range, so that all
+of their episodes count as one number.
+
+Theorem. A person's gradient of a network that imitates them, over its own length, or 0 if their return is below a
+threshold, is a function of their own rows and of earlier noisy answers, and of length below 1: replacing one of N
+people moves the mean by at most 2/N (docs/theory.md#cloning).
+
+The network has hidden layers of tanh, in float64, and its gradient is computed by hand, person by person. Of each
+person equally many rows are looked at, which public random numbers choose among their own, so every product of matrices
+has the same size whoever else is there: no bit of a vector depends on the batch. (`BATCH_ROUNDING` allows for a step of
+everybody's sum all the same.)
 """
 
-from abc import ABC, abstractmethod
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Int
+from scipy.special import softmax
 
-from quietq.feedback.spaces import stacked
-from quietq.feedback.statistic import Columns, Starts, Vector
+from quietq.feedback.spaces import Spaces, stacked
+from quietq.feedback.statistic import Columns, Starts, Tally, Vector
+
+SMALLEST_LENGTH = 1e-3
+"""Added to the length of a gradient before it is divided by it: who is imitated well enough counts for less."""
 
 
-class OwnNumber(ABC):
-    """One number for each person, of that person's own rows alone."""
-
-    @abstractmethod
-    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]: ...
+OwnNumber = Callable[[Starts, Columns], Float[np.ndarray, " people"]]
+"""One number for each person, of that person's own rows alone."""
 
 
 @dataclass(frozen=True)
-class OwnReturns(OwnNumber):
+class OwnReturns:
     """How a person's rows become one return."""
 
     rewards: tuple[float, float]
@@ -31,7 +42,7 @@ class OwnReturns(OwnNumber):
     returns: tuple[float, float]
     """The range that each person's return is clipped to."""
 
-    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]:
+    def __call__(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]:
         """Each person's mean return over their episodes. Steps that are missing count as the mean of the others."""
         episode, step = columns["episode"], columns["step"]
         begins = np.append(True, episode[1:] != episode[:-1])[: len(episode)]
@@ -46,10 +57,6 @@ class OwnReturns(OwnNumber):
         theirs = np.searchsorted(first, starts)
         means = np.add.reduceat(returns, theirs) / np.diff(theirs, append=len(first))
         return np.clip(np.nan_to_num(means, nan=self.returns[0]), *self.returns)
-
-    def reach(self, threshold: float, starts: Starts, columns: Columns) -> Bool[np.ndarray, " people"]:
-        """Whether each person's return is at or above the threshold."""
-        return self.of_people(starts, columns) >= threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,5 +104,109 @@ class ReachCounts(Vector):
     bound: float = 1.0
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        reaches = self.own.of_people(starts, columns) >= self.threshold
+        reaches = self.own(starts, columns) >= self.threshold
         return np.stack([reaches, ~reaches], axis=-1).astype(np.float64)
+
+
+def number_of_weights(widths: Sequence[int]) -> int:
+    """The number of weights of a network whose layers are so wide, inputs first and outputs last."""
+    return sum((inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths))
+
+
+def layers(weights: Float[np.ndarray, " weights"], widths: Sequence[int]) -> list[np.ndarray]:
+    """Each layer's matrix, of shape (inputs + 1, outputs) with biases in the last row, from all numbers in a row."""
+    found, begin = [], 0
+    for inputs, outputs in itertools.pairwise(widths):
+        end = begin + (inputs + 1) * outputs
+        found.append(weights[begin:end].reshape(inputs + 1, outputs))
+        begin = end
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class ImitationGradient(Vector):
+    """A person's gradient of how badly a network imitates them, over its own length.
+
+    The loss is the cross-entropy of the action that was taken, where there is a list of actions, and Huber's with a
+    threshold of half the action's range where actions are numbers.
+    """
+
+    spaces: Spaces
+    widths: tuple[int, ...]
+    weights: Float[np.ndarray, " weights"]
+    normal: Float[np.ndarray, "2 states"]
+    """The middle and the scale of states in the unit box, by earlier answers."""
+    clip: float
+    """How many scales away from the middle a state counts at the most."""
+    places: Float[np.ndarray, " rows"]
+    """Public numbers in [0, 1): which of a person's rows are looked at, from the first to the last."""
+    own: OwnReturns | None = None
+    threshold: float = 0.0
+    """The return below which a person's vector is 0; without `own` everybody is imitated."""
+    bound: float = 1.0
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.weights)
+
+    @property
+    def rows_at_once(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return max(1, 2**19 // self.size) * len(self.places)  # so that vectors fit into a cache
+
+    def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
+        """Adds people; of those whose vector is 0 no gradient is computed."""
+        if not (people := len(starts)):
+            return
+        counts = np.diff(starts, append=len(columns["s0"]))
+        if self.own is not None:
+            chosen = self.own(starts, columns) >= self.threshold
+            starts, counts = starts[chosen], counts[chosen]
+        rows = starts[:, None] + (self.places * counts[:, None]).astype(np.int64)
+        names = [name for name in columns if name == "action" or (name[0] in "sa" and name[1:].isdigit())]
+        looked_at = {name: columns[name][rows.ravel()] for name in names}
+        super().add(tally, len(self.places) * np.arange(len(starts)), looked_at)
+        tally.people += people - len(starts)
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
+        """Of people who have exactly as many rows each as there are `places`."""
+        gradients = self.gradients(columns)
+        return gradients / (np.linalg.norm(gradients, axis=1, keepdims=True) + SMALLEST_LENGTH)
+
+    def gradients(self, columns: Columns) -> Float[np.ndarray, "people weights"]:
+        """Each person's mean gradient over their rows."""
+        states = stacked(columns, "s", self.spaces.states)
+        inputs = np.clip((states - self.normal[0]) / self.normal[1], -self.clip, self.clip)
+        matrices = layers(self.weights, self.widths)
+        given, outputs = forward(inputs.reshape(-1, len(self.places), self.spaces.states), matrices)
+        if self.spaces.actions is None:
+            actions = 2 * stacked(columns, "a", self.spaces.numbers) - 1
+            slope = np.clip(outputs - actions.reshape(outputs.shape), -1.0, 1.0)
+        else:
+            taken: Int[np.ndarray, " rows"] = columns["action"].astype(np.int64)
+            slope = softmax(outputs, axis=-1) - np.eye(self.spaces.actions)[taken].reshape(outputs.shape)
+        return backward(slope / len(self.places), given, matrices)
+
+
+def forward(
+    inputs: Float[np.ndarray, "people rows inputs"], matrices: list[np.ndarray]
+) -> tuple[list[np.ndarray], Float[np.ndarray, "people rows outputs"]]:
+    """What each layer is given, with a column of ones, and what the last one gives."""
+    given = []
+    for i, matrix in enumerate(matrices):
+        given.append(np.concatenate([inputs, np.ones((*inputs.shape[:-1], 1))], axis=-1))
+        inputs = np.matmul(given[-1], matrix)
+        if i < len(matrices) - 1:
+            inputs = np.tanh(inputs)
+    return given, inputs
+
+
+def backward(
+    slope: Float[np.ndarray, "people rows outputs"], given: list[np.ndarray], matrices: list[np.ndarray]
+) -> Float[np.ndarray, "people weights"]:
+    """Each person's gradient of all weights, by the slopes of their outputs."""
+    found = []
+    for i in reversed(range(len(matrices))):
+        found.append(np.matmul(given[i].swapaxes(1, 2), slope).reshape(len(slope), -1))
+        if i:
+            slope = np.matmul(slope, matrices[i][:-1].T) * (1 - given[i][..., :-1] ** 2)
+    return np.concatenate(found[::-1], axis=1)

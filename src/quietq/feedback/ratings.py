@@ -3,15 +3,23 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quietq.feedback.engines import Engine, EngineName
 from quietq.feedback.extension import Extension
-from quietq.feedback.feedback import Feedback, read_people
-from quietq.feedback.loss import Squared
-from quietq.feedback.row_statistics import Marginals
-from quietq.feedback.spaces import Items, States, columns_of, from_lists, is_list, named
+from quietq.feedback.feedback import (
+    EngineName,
+    Feedback,
+    Items,
+    columns_of,
+    domain_of,
+    is_list,
+    named,
+    read_people,
+    state_fields,
+)
+from quietq.feedback.row_statistics import Marginals, Squared
 from quietq.noise.box import Box, Domain
 from quietq.noise.exponential_kernels import Additive, Exponential
 from quietq.noise.feature_maps import FeatureMap, Splines
@@ -25,6 +33,9 @@ from quietq.privacy.relations import (
     RkhsBall,
     people as people_relation,
 )
+
+if TYPE_CHECKING:
+    from quietq.feedback.buckets import Engine
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -65,7 +76,7 @@ class Ratings(Feedback):
         action: str | None = None,
         actions: Items | None = None,
         features: FeatureMap | None = None,
-        engine: EngineName | Engine = "local",
+        engine: "EngineName | Engine" = "local",
     ) -> "Ratings":
         """Reads ratings. Columns are named; all else is public and declared by you, never taken from the rows.
 
@@ -91,12 +102,12 @@ class Ratings(Feedback):
         from quietq.feedback.schema import Category, Field, Number, Schema
 
         columns = columns_of("state", state, features, source)
-        states = States.of(box, features, len(columns))
+        region, used = domain_of(box, features, len(columns))
         low, high = ends(low, high)
         if (action is None) != (actions is None):
             raise InvalidInput("action, a column, and actions, the public list of them, belong together.")
         asked, loss = None, None
-        fields: dict[str, Field] = dict(states.fields("x", columns))
+        fields: dict[str, Field] = dict(state_fields("x", columns, region, used))
         if action is not None or is_list(box) or _is_map(features) or (len(columns) > 1 and features is None):
             if slope is not None:
                 raise InvalidInput(
@@ -117,8 +128,9 @@ class Ratings(Feedback):
         first = Marginals(loss, len(columns), 1) if loss is not None else asked
         schema = Schema("ratings", person, fields)
         read = read_people(source, schema, first, people, engine=engine, keep=loss is not None)  # type: ignore[arg-type]
-        used = None if loss is None else states.features
-        return cls(box=states.box, low=low, high=high, asked=asked, loss=loss, features=used, **read)
+        return cls(
+            box=region, low=low, high=high, asked=asked, loss=loss, features=None if loss is None else used, **read
+        )
 
     @cached_property
     def kind(self) -> str:
@@ -144,14 +156,11 @@ class Ratings(Feedback):
         return max(abs(self.low), abs(self.high)) + (self.asked.beyond if self.asked is not None else 0.0)
 
     @cached_property
-    def assumptions(self) -> tuple[Assumption, ...]:
-        actions = 1 if self.loss is None else self.loss.actions
-        clipped = [Code.PERSON_CLIPPED()]
-        if self.asked is not None:
-            clipped = [Code.RATINGS_CLIPPED(self.low, self.high, self.asked.slope)]
-            if self.asked.dimension > 1:
-                clipped.append(Code.SUM_BY_COORDINATE())
-        return Code.ONE_OF_DECLARED(self.people), *clipped, Code.NAMES(), *from_lists(self.features, actions)
+    def clipped(self) -> tuple[Assumption, ...]:
+        if self.asked is None:
+            return super().clipped
+        ratings = Code.RATINGS_CLIPPED(self.low, self.high, self.asked.slope)
+        return (ratings,) if self.asked.dimension == 1 else (ratings, Code.SUM_BY_COORDINATE())
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         if self.asked is None:

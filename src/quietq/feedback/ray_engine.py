@@ -28,8 +28,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from quietq.feedback.engines import Engine, in_turn
-from quietq.feedback.rows_folder import SHORT_PLACE, rows_folder
 from quietq.privacy.errors import EngineFailed, InvalidInput, MissingExtra, QuietqError
 
 try:
@@ -37,6 +35,8 @@ try:
     from ray.exceptions import RayError, RayTaskError
 except ImportError as error:
     raise MissingExtra.of("ray", "The Ray engine needs Ray") from error
+
+from quietq.feedback.buckets import SHORT_PLACE, Engine, in_turn, rows_folder
 
 QUIET: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
 _LOOPBACK = ("127.0.0.1", "::1")

@@ -1,24 +1,277 @@
-"""Per-person statistics of rows, for mechanisms that fit one model to everybody's rows.
+"""Per-person statistics of rows, for mechanisms that fit one model to everybody's rows, and the losses they are of.
 
 A person with many rows counts once: everything is a mean over their rows, clipped to a bound. All of it is computed
 element by element, row by row or person by person, so that no bit of a vector depends on the batch; the noise
-allows for a step of everybody's sum all the same (`BATCH_ROUNDING`).
+allows for a step of everybody's sum all the same (`BATCH_ROUNDING`). A loss says, for each kind of feedback, what its
+rows are as gradients; its numbers are public constants in units of the range of ratings, or of log-odds.
 """
 
 import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.loss import Loss, Phi
+from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts, Vector, some_at_once
 
+Phi = Callable[..., np.ndarray]
+"""From points (rows, d) of the unit box, and actions if there are any, to features (rows, rank)."""
 BATCH_ROUNDING = 2.0**-39
 """The batch dependence of a mean of vectors, from rounding: at most this, times its bound and the root of its size.
 Whoever queries the mean adds it to the sensitivity."""
 TOLD = 0.5
 """How much of a unit the fraction of a gradient that was not clipped away counts: it costs noise, by 3 %."""
+
+
+class Loss(ABC):
+    """A convex loss of theta . features, for each answer that a person gave."""
+
+    constant: ClassVar[bool]
+    """Whether a constant can be told from the rows."""
+    curvature: float
+    """Of the loss along a feature of variance 1, on average."""
+    spread: float
+    """Variance of an answer's slope times a feature."""
+    scale: float
+    """What the model is expected to vary by, as a standard deviation over states."""
+    rougher: ClassVar[float]
+    """Features are chosen for a model with so many times the variance that is expected: its weight may lie in few of
+    them, and shrinkage takes back what is not there. The noisier answers are, the less there is to take back from."""
+    compared: int
+    """How many states a row compares."""
+    range: tuple[float, float] | None = None
+    """The least and the most a reward can be, if declared: then the model is in units of it, around its middle."""
+    actions: int = 1
+    """How many rewards there are, one per action."""
+    unit: float = 1.0
+    """What the reward of a state is, where the fitted model says 1."""
+
+    @abstractmethod
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
+        """Every state that a row speaks of; NaN where it speaks of none."""
+
+    @abstractmethod
+    def gradients(
+        self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
+    ) -> Float[np.ndarray, "people rank"]:
+        """Each person's mean gradient over their answers, at these weights."""
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """Ratings, in units of their range and around its middle."""
+
+    dimension: int
+    range: tuple[float, float]  # pyright: ignore[reportIncompatibleVariableOverride]
+    actions: int = 1
+
+    constant = True
+    curvature = 1.0
+    spread = 1 / 16
+    scale = 1 / 5
+    rougher = 3.0
+    compared = 1
+
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
+        return [stacked(columns, "x", self.dimension)]
+
+    def gradients(
+        self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
+    ) -> Float[np.ndarray, "people rank"]:
+        turned = np.ascontiguousarray(self._design(columns, features).T)
+        turned *= self._residuals(columns, predicted(turned, weights))
+        return _means(turned, starts)
+
+    def _residuals(self, columns: Columns, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
+        return values - self._rated(columns)
+
+    def _design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
+        """Each row's features, by its action if there are several."""
+        acted = (columns["action"].astype(np.int64),) if self.actions > 1 else ()
+        return features(self.points(columns)[0], *acted)
+
+    def _rated(self, columns: Columns) -> Float[np.ndarray, " rows"]:
+        low, high = self.range
+        return (columns["rating"] - low) / (high - low) - 0.5
+
+
+@dataclass(frozen=True)
+class Chosen(Loss):
+    """Choices among states, in log-odds: option j has probability exp(r_j) / sum of exp(r_i) over what was offered.
+
+    `choice` is the number of the chosen option, or as many as there are options for a tie of all. Where options are
+    segments, their reward is the sum over their rows, which stand together under one number of their person.
+    """
+
+    dimension: int
+    options: int
+    length: int | None = None
+    """Of a segment, about; None where each row is a choice of its own."""
+
+    constant = False
+    scale = 1.5
+    rougher = 0.6
+
+    @property
+    def compared(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.options
+
+    @property
+    def curvature(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 0.8 * self.spread
+
+    @property
+    def spread(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 1 - 1 / self.options
+
+    @property
+    def unit(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Sums over a segment are divided by the root of its length, so that features keep their size."""
+        return 1.0 if self.length is None else self.length**-0.5
+
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
+        return [stacked(columns, f"option{j}_", self.dimension) for j in range(self.options)]
+
+    def gradients(
+        self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
+    ) -> Float[np.ndarray, "people rank"]:
+        starts, designs, offered, target = self._chosen(starts, columns, features)
+        utility = np.where(offered, [predicted(one, weights) for one in designs], -np.inf)
+        return _means(_weighted(designs, _shares(utility) * target.any(axis=0) - target), starts)
+
+    def _chosen(self, starts: Starts, columns: Columns, features: Phi) -> tuple[Starts, list[np.ndarray], Any, Any]:
+        """Features of each option, whether it was offered, and which was chosen: none, if that one was not offered.
+
+        Features come first here, so that every step runs along rows: element by element, or within a person.
+        """
+        points = [np.where(np.isnan(one).any(axis=1, keepdims=True), 0.5, one) for one in self.points(columns)]
+        designs = [np.ascontiguousarray(features(one).T) for one in points]
+        segments, starts, offered, target = self._said(starts, columns)
+        if segments is not None:
+            designs = [self.unit * np.add.reduceat(one, segments, axis=1) for one in designs]
+        return starts, designs, offered, target
+
+    def _said(self, starts: Starts, columns: Columns) -> tuple[np.ndarray | None, Starts, Any, Any]:
+        """Where segments begin, if there are any, and each person's answers; what was offered, and what was chosen."""
+        offered = ~np.isnan([one.sum(axis=1) for one in self.points(columns)])
+        choice, segments = columns["choice"], None
+        if self.length is not None:
+            segments, starts = _segments(starts, columns["segment"])
+            offered, choice = np.logical_and.reduceat(offered, segments, axis=1), choice[segments]
+        tie = offered / np.maximum(offered.sum(axis=0), 1)
+        target = np.where(choice == self.options, tie, choice == np.arange(self.options)[:, None])
+        return segments, starts, offered, target * ((target > 0) <= offered).all(axis=0)
+
+
+@dataclass(frozen=True)
+class StepRewards(Squared):
+    """Rewards of steps, by state and action; the column is in units of their range."""
+
+    numbers: int = 0
+    """How many of the coordinates are the action's."""
+    column: tuple[float, float] | None = None
+    """The range that the column is the unit interval of, where `range` is that of steps that end no episode: then those
+    that end one say nothing here."""
+
+    @classmethod
+    def of(cls, spaces: Spaces, steps: tuple[float, float] | None = None) -> "StepRewards":
+        whole = spaces.low, spaces.high
+        dimension, column = spaces.states + spaces.numbers, None if steps is None else whole
+        return cls(dimension, steps or whole, spaces.actions or 1, spaces.numbers, column)
+
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
+        states = stacked(columns, "s", self.dimension - self.numbers)
+        return [np.hstack([states, stacked(columns, "a", self.numbers)]) if self.numbers else states]
+
+    def _rated(self, columns: Columns) -> Float[np.ndarray, " rows"]:
+        if self.column is None:
+            return columns["reward"] - 0.5
+        (low, high), (least, most) = self.range, self.column
+        return np.clip((least + (most - least) * columns["reward"] - low) / (high - low), 0.0, 1.0) - 0.5
+
+    def _residuals(self, columns: Columns, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
+        found = super()._residuals(columns, values)
+        return found if self.column is None else np.where(columns["end"] > 0, 0.0, found)
+
+
+@dataclass(frozen=True)
+class Ends(Loss):
+    """Whether an episode came to an end in the state that a step led to, as log-odds.
+
+    A person's ends count half together, and all other steps the other half, so that ends are not rare.
+    """
+
+    dimension: int
+
+    constant = True
+    curvature = 0.2
+    spread = 0.6  # for ten rows a person: an end counts half, so rows do not average out
+    scale = 1.5
+    rougher = 0.6
+    compared = 1
+
+    def points(self, columns: Columns) -> list[Float[np.ndarray, "rows d"]]:
+        return [stacked(columns, "n", self.dimension)]
+
+    def gradients(
+        self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
+    ) -> Float[np.ndarray, "people rank"]:
+        design = np.ascontiguousarray(features(self.points(columns)[0]).T)
+        slope = self._slopes(starts, columns, predicted(design, weights))
+        return np.ascontiguousarray(np.add.reduceat(design * slope, starts, axis=1).T)
+
+    def _slopes(
+        self, starts: Starts, columns: Columns, values: Float[np.ndarray, " rows"]
+    ) -> Float[np.ndarray, " rows"]:
+        """How each person's mean loss changes with the model's value at each of their rows."""
+        ended = columns["end"] > 0
+        rows = np.diff(starts, append=len(ended))
+        ends = np.add.reduceat(ended.astype(np.int64), starts)
+        share = np.where(ended, np.repeat(ends, rows), np.repeat(rows - ends, rows))
+        return (1 / (1 + np.exp(-np.clip(values, -50, 50))) - ended) / (2 * share)
+
+
+def predicted(design: Float[np.ndarray, "rank rows"], weights: Float[np.ndarray, " rank"]) -> np.ndarray:
+    """The sum over features, by halves: NumPy's own sum, or a product of matrices, would round by the batch."""
+    terms = design * weights[:, None]
+    count = len(terms)
+    while count > 1:
+        half = count // 2
+        terms[:half] += terms[count - half : count]
+        count -= half
+    return terms[0]
+
+
+def _weighted(designs: list[np.ndarray], weights: Float[np.ndarray, "options rows"]) -> np.ndarray:
+    total = designs[0] * weights[0]
+    for design, weight in zip(designs[1:], weights[1:], strict=True):
+        total += design * weight
+    return total
+
+
+def _means(rows: Float[np.ndarray, "rank rows"], starts: Starts) -> Float[np.ndarray, "people rank"]:
+    sums = np.ascontiguousarray(np.add.reduceat(rows, starts, axis=1).T)  # one person after the other
+    return sums / np.diff(starts, append=rows.shape[1])[:, None]
+
+
+def _segments(starts: Starts, numbers: np.ndarray) -> tuple[np.ndarray, Starts]:
+    """Where each segment begins among rows, and where each person begins among segments."""
+    begins = np.append(True, numbers[1:] != numbers[:-1])
+    begins[starts] = True
+    segments = np.flatnonzero(begins)
+    return segments, np.searchsorted(segments, starts)
+
+
+def _shares(utility: Float[np.ndarray, "options rows"]) -> Float[np.ndarray, "options rows"]:
+    """exp(u) over their sum; nothing where nothing was offered."""
+    largest = utility.max(axis=0)
+    odds = np.exp(utility - np.where(np.isfinite(largest), largest, 0.0))
+    total = functools.reduce(np.add, odds)  # one option after the other: NumPy's own sum would round by the batch
+    return odds / np.maximum(total, 1e-300)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,143 +1,132 @@
-"""Rows from wherever they lie: data frames, CSV and Parquet files, some rows at a time.
+"""Rows from wherever they lie: data frames of Polars and pandas, CSV and Parquet files, Minari data sets.
 
-Whatever a cell holds, it says something about its own row alone: see `plain_csv` and `pandas_frame`. What columns must
-be, and what becomes of bad rows, is said by the `schema`.
+A source is read in pieces, each of which is a function that gives some rows, so that an engine can read it anywhere.
+Whatever a cell holds, it says something about its own row alone: in CSV by `plain_csv`, and in pandas by
+`polars_column`. What columns must be, and what becomes of bad rows, is said by the `schema`.
+
+A pandas column of Python objects has no type but what its values have. Made into a typed column as a whole, one list,
+date or huge number among them would turn everybody's numbers into gaps, or blur their names; so every value is turned
+into text or into nothing on its own. Columns that do have a type keep it; one of categories has the type of these.
+Names that were rounded, as floating-point numbers, before they came here are refused even one by one: pandas reads a
+long file in pieces and chooses a type for each, so that one blank cell may have rounded thousands of other names.
+
+Of a Minari data set there is a row per step, and one more with the final state at the end of each episode. Whose an
+episode is, is said by its metadata, or row by row by its infos. Minari itself is not needed here.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import polars as pl
 
-from quietq.feedback.pandas_frame import polars_column
 from quietq.feedback.plain_csv import SEPARATORS, PlainCsv
-from quietq.feedback.schema import Schema
+from quietq.feedback.schema import Schema, rounded_names
 from quietq.privacy.checks import did_you_mean
 from quietq.privacy.errors import InvalidInput
 
 BATCH = 500_000  # rows
 PARQUET = (".parquet", ".pq")
+_EPISODES_AT_ONCE = 1000
+_NO_CELLS = "cmMSUV"  # NumPy's letters for complex numbers, times, dates, bytes and so on
 _Made = TypeVar("_Made")
-Piece = Path | tuple[Path, int, int] | pl.DataFrame
-"""Of a source, what is read at a time: rows, a CSV file, or so many rows of a Parquet file, from some row on."""
+Piece = Callable[[], pl.DataFrame]
+"""Gives some rows of a source, with the needed columns alone."""
 
 
-def batches(source: object, schema: Schema) -> Iterator[pl.DataFrame]:
-    """The needed columns of a data frame, a file, or a sequence of them, some rows at a time."""
-    for part in _parts(source, schema):
-        yield from frames(part, schema)
+def pieces(source: object, schema: Schema, in_memory: bool = True) -> Iterator[Piece]:
+    """All rows of a data frame, a file, or a sequence of them, in pieces. What cannot be read at all is refused here.
 
+    Args:
+        source: Where the rows are.
+        schema: Which columns are needed, and of which types.
+        in_memory: Whether pieces are read in this process; else a piece of a Parquet file opens the file itself.
 
-def pieces(source: object, schema: Schema) -> Iterator[Piece]:
-    """What can be read apart. What cannot be read at all is refused here."""
-    for part in _parts(source, schema):
-        if isinstance(part, pl.LazyFrame):
-            yield from frames(part, schema)
+    """
+    part = None
+    for part in _parts(source, schema.kind):
+        _check_names(_names(part, schema.kind), schema)
+        if isinstance(part, PlainCsv):
+            yield from part.pieces(schema.columns)
             continue
-        file = scan(path := part.absolute(), schema)
-        if isinstance(file, pl.LazyFrame):
-            rows = int(file.select(pl.len()).collect().item())
-            yield from ((path, first, BATCH) for first in range(0, max(rows, 1), BATCH))
+        rows = _parquet(part) if isinstance(part, Path) else part
+        if not isinstance(rows, pl.LazyFrame):
+            rows = _from_pandas(rows, schema)
+        schema.check_types(_tell_nothing(schema.kind, rows.collect_schema))
+        if isinstance(part, Path) and not in_memory:
+            number = int(rows.select(pl.len()).collect().item())
+            for first in range(0, number, BATCH):
+                yield partial(_slice, part.absolute(), first, BATCH, schema)
         else:
-            yield path
-
-
-def frames(piece: Piece | pl.LazyFrame, schema: Schema) -> Iterator[pl.DataFrame]:
-    """The needed columns of a piece, some rows at a time."""
-    if isinstance(piece, pl.DataFrame):
-        yield piece
-        return
-    if isinstance(piece, tuple):
-        path, first, number = piece
-        rows = parquet(path).slice(first, number)
-    else:
-        rows = scan(piece, schema) if isinstance(piece, Path) else _checked(piece, schema)
-    if isinstance(rows, PlainCsv):
-        yield from rows.frames(schema.columns)
-        return
-    rows = rows.select(schema.columns)
-    found = _tell_nothing(schema.kind, lambda: rows.collect_batches(chunk_size=BATCH, maintain_order=schema.in_order))
-    while (batch := _tell_nothing(schema.kind, lambda: next(found, None))) is not None:
-        yield batch
-
-
-def _parts(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
-    """All files and data frames of a source, which may be a sequence of them; nothing is read yet."""
-    found = False
-    for part in _flatten(source, schema):
-        found = True
-        yield part
-    if not found:
+            batches = rows.select(schema.columns)
+            batches = _tell_nothing(
+                schema.kind, partial(batches.collect_batches, chunk_size=BATCH, maintain_order=schema.in_order)
+            )
+            while (batch := _tell_nothing(schema.kind, partial(next, batches, None))) is not None:
+                yield partial(pl.DataFrame, batch)
+    if part is None:
         raise InvalidInput(f"There is no file or data frame to read {schema.kind} from.")
 
 
-def _flatten(source: object, schema: Schema) -> Iterator[Path | pl.LazyFrame]:
+def header(source: object) -> list[str]:
+    """The names of the columns, as the first file or data frame has them; none of what can be read but once."""
+    if isinstance(source, Iterator):
+        return []
+    return next((_names(part, "rows") for part in _parts(source, "rows")), [])
+
+
+def _parts(source: object, kind: str) -> Iterator[Any]:
+    """All data frames and files of a source, which may be a sequence of them: one of pandas is still one of pandas."""
     if isinstance(source, pl.LazyFrame | pl.DataFrame):
         yield source.lazy()
     elif isinstance(source, str | os.PathLike):
-        yield Path(source)
+        yield _file(Path(source))
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
-        yield _from_pandas(source, schema)
+        yield source
     elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
         for part in source:
-            yield from _flatten(part, schema)
+            yield from _parts(part, kind)
     else:
-        raise InvalidInput(f"{schema.kind} must be a data frame or a file, not {type(source).__name__}.")
+        raise InvalidInput(f"{kind} must be a data frame or a file, not {type(source).__name__}.")
 
 
-def header(source: object) -> list[str]:
-    """The names of the columns, as the first file or data frame has them."""
-    while isinstance(source, Sequence) and not isinstance(source, str | bytes) and source:
-        source = source[0]
-    if isinstance(source, pl.LazyFrame | pl.DataFrame):
-        return list(_tell_nothing("data frame", source.lazy().collect_schema))
-    if isinstance(source, str | os.PathLike):
-        file = _opened(Path(source))
-        return file.names() if isinstance(file, PlainCsv) else list(_tell_nothing("file", file.collect_schema))
-    return [name for name in getattr(source, "columns", ()) if isinstance(name, str)]
-
-
-def scan(path: Path, schema: Schema) -> pl.LazyFrame | PlainCsv:
-    """A file with its columns checked, not read yet."""
-    file = _opened(path)
-    try:
-        if isinstance(file, pl.LazyFrame):
-            return _checked(file, schema)
-        _check_names(file.names(), schema)
-        return file
-    except OSError as error:
-        raise InvalidInput(f"{str(path)!r} could not be read: {_first_line(error)}") from error
-
-
-def _opened(path: Path) -> pl.LazyFrame | PlainCsv:
+def _file(path: Path) -> Path | PlainCsv:
     if not path.is_file():
         raise InvalidInput(f"There is no file {str(path)!r}.")
     if path.suffix.lower() in PARQUET:
-        return parquet(path)
+        return path
     if path.suffix.lower() in SEPARATORS:
         return PlainCsv(path)
     raise InvalidInput(f"{str(path)!r} must end in .csv, .tsv, .txt, .parquet or .pq.")
 
 
-def parquet(path: Path) -> pl.LazyFrame:
+def _names(part: Any, kind: str) -> list[Any]:
+    """What the columns of a data frame or file are called."""
+    if isinstance(part, PlainCsv):
+        return _tell_nothing(f"file {str(part.path)!r}", part.names)
+    if isinstance(part, Path):
+        return list(_tell_nothing(f"file {str(part)!r}", _parquet(part).collect_schema))
+    return list(_tell_nothing(kind, part.collect_schema) if isinstance(part, pl.LazyFrame) else part.columns)
+
+
+def _parquet(path: Path) -> pl.LazyFrame:
     """That one file, whatever its name looks like: no pattern, no home directory, no columns made of folders' names."""
     return pl.scan_parquet(path.absolute(), glob=False, hive_partitioning=False)
 
 
+def _slice(path: Path, first: int, number: int, schema: Schema) -> pl.DataFrame:
+    return _tell_nothing(schema.kind, _parquet(path).select(schema.columns).slice(first, number).collect)
+
+
 def _from_pandas(frame: Any, schema: Schema) -> pl.LazyFrame:
-    _check_names(list(frame.columns), schema)
     cells = {name: partial(polars_column, frame[name], names=name == schema.person) for name in schema.columns}
-    return pl.LazyFrame({name: _tell_nothing("data frame", column) for name, column in cells.items()})
-
-
-def _checked(lazy: pl.LazyFrame, schema: Schema) -> pl.LazyFrame:
-    types = _tell_nothing(schema.kind, lazy.collect_schema)
-    _check_names(list(types), schema)
-    schema.check_types(types)
-    return lazy
+    return pl.LazyFrame({name: _tell_nothing(schema.kind, column) for name, column in cells.items()})
 
 
 def _tell_nothing(kind: str, step: Callable[[], _Made]) -> _Made:
@@ -148,7 +137,7 @@ def _tell_nothing(kind: str, step: Callable[[], _Made]) -> _Made:
         raise
     except (Exception, pl.exceptions.PanicException) as error:  # of the caller's functions too
         failure = type(error).__name__
-    raise InvalidInput(f"The {kind} could not be read: Polars failed with {failure}.")
+    raise InvalidInput(f"The {kind} could not be read: it failed with {failure}.")
 
 
 def _check_names(there: Sequence[object], schema: Schema) -> None:
@@ -188,5 +177,122 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+# Of pandas, value by value.
+
+
+def polars_column(series: Any, names: bool = False) -> pl.Series:
+    """A column by its type, or that of its values; of objects each as text or nothing."""
+    kind = getattr(_type_of_values(series.dtype), "kind", "O")
+    if kind in _NO_CELLS:
+        raise InvalidInput(f"Column {series.name!r} must hold text or numbers, not {series.dtype}.")
+    if isinstance(series.dtype, np.dtype) and kind in "iufb":
+        array = series.to_numpy()
+        return pl.Series(array.astype(np.float64 if kind == "f" else array.dtype.newbyteorder("=")))
+    values = series.tolist()
+    if kind in "fb":
+        own, dtype = (float | np.floating, pl.Float64) if kind == "f" else (bool | np.bool_, pl.Boolean)
+        return pl.Series([value if isinstance(value, own) else None for value in values], dtype=dtype)
+    if names and any(map(_was_rounded, values)):
+        raise rounded_names(series.name, f"{series.dtype} with large floating-point numbers")
+    return texts_of(values)
+
+
+def texts_of(values: list[Any]) -> pl.Series:
+    """Each value as text, or nothing."""
+    return pl.Series([_text(value) for value in values], dtype=pl.String)
+
+
+def _type_of_values(dtype: Any) -> Any:
+    """The type itself, or that of its categories; Arrow calls them a dictionary."""
+    if (categories := getattr(dtype, "categories", None)) is not None:
+        return _type_of_values(categories.dtype)
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    if str(arrow).startswith(("dictionary<", "run_end_encoded<")):
+        return type(dtype)(arrow.value_type)  # pyright: ignore[reportOptionalMemberAccess]
+    return dtype
+
+
+def _was_rounded(value: object) -> bool:
+    """Whether it is a floating-point number of a size at which its type no longer holds every whole number."""
+    if isinstance(value, float):
+        return 2.0**53 <= float.__abs__(value) < math.inf
+    if isinstance(value, np.floating):
+        return 2.0 ** {2: 11, 4: 24}.get(value.dtype.itemsize, 53) <= abs(float(value)) < math.inf
+    return False
+
+
+def _text(value: object) -> str | None:
+    try:
+        if isinstance(value, str):  # of a subclass too; what UTF-8 cannot hold is replaced
+            return str.__str__(value).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        if isinstance(value, bool | np.bool_):
+            return "true" if value else "false"
+        if isinstance(value, int | np.integer):
+            return str(int(value))
+        if isinstance(value, float | np.floating):  # in as many digits as its own type has
+            own = str(value) if isinstance(value, np.floating) else float.__repr__(value)
+            return own if math.isfinite(value) else None
+        if isinstance(value, Decimal):
+            return str(value) if value.is_finite() else None
+    except Exception:  # of the value's own code, or a number with more digits than Python writes out
+        return None
+    return None
+
+
+# Of Minari, episode by episode.
+
+
+def is_minari(source: object) -> bool:
+    return hasattr(source, "iterate_episodes") and hasattr(source, "storage")
+
+
+def minari_columns(dataset: Any, numbers: bool) -> dict[str, Any]:
+    """The columns that every such data set has, by the arguments of `Sessions.read`; actions may be numbers."""
+    told = {"episode": "episode", "step": "step", "reward": "reward", "end": "terminated", "cut": "truncated"}
+    states = [f"observation{i}" for i in range(_size(dataset.observation_space, "observations"))]
+    acting = [f"action{i}" for i in range(_size(dataset.action_space, "actions"))] if numbers else "action"
+    return {**told, "state": states, "action": acting}
+
+
+def minari_frames(dataset: Any, person: str) -> Iterator[pl.DataFrame]:
+    """All episodes, some at a time."""
+    _size(dataset.action_space, "actions")
+    metadata = dataset.storage.get_episode_metadata(dataset.episode_indices)
+    episodes = zip(dataset.iterate_episodes(), metadata, strict=True)
+    while some := list(islice(episodes, _EPISODES_AT_ONCE)):
+        yield pl.concat([_minari_rows(episode, more, person) for episode, more in some])
+
+
+def _minari_rows(episode: Any, metadata: Any, person: str) -> pl.DataFrame:
+    steps = len(episode.rewards)
+    states = np.asarray(episode.observations, np.float64).reshape(steps + 1, -1)
+    actions = np.asarray(episode.actions, np.float64)
+    names = {"action": actions} if actions.ndim == 1 else dict(_numbered("action", actions.reshape(steps, -1)))
+    told = dict(names, reward=episode.rewards, terminated=episode.terminations, truncated=episode.truncations)
+    columns = {name: np.append(np.asarray(column, np.float64), np.nan) for name, column in told.items()}
+    columns |= _numbered("observation", states) | {"step": np.arange(steps + 1.0)}
+    return pl.DataFrame(columns).with_columns(
+        _minari_names(episode, metadata, person, steps + 1).alias(person),
+        pl.lit(int(episode.id), pl.Int64).alias("episode"),
+    )
+
+
+def _minari_names(episode: Any, metadata: Any, person: str, rows: int) -> pl.Series:
+    infos = episode.infos or {}
+    given = np.asarray(infos[person] if person in infos else [metadata.get(person)] * rows)
+    if given.dtype.kind == "f":
+        raise rounded_names(person, given.dtype)
+    if given.size != len(given) or len(given) not in (rows - 1, rows):
+        raise InvalidInput(f"infos[{person!r}] of a Minari episode must have one name for each step.")
+    values = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in given.reshape(-1).tolist()]
+    return texts_of((values + values[-1:] * rows)[:rows])  # infos may have no entry for the final state
+
+
+def _numbered(name: str, columns: np.ndarray) -> dict[str, np.ndarray]:
+    return {f"{name}{i}": column for i, column in enumerate(columns.T)}
+
+
+def _size(space: Any, what: str) -> int:
+    if getattr(space, "shape", None) is None:
+        raise InvalidInput(f"The {what} of a Minari data set must be arrays of numbers, not {type(space).__name__}.")
+    return int(np.prod(space.shape))

@@ -2,22 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from quietq.feedback.doubts import AGAIN
-from quietq.feedback.engines import Engine, EngineName
-from quietq.feedback.feedback import Feedback, read_people
-from quietq.feedback.spaces import Items, Spaces, box_of, columns_of, is_list, named, numbers_in
-from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
+from quietq.feedback.feedback import (
+    EngineName,
+    Feedback,
+    Items,
+    box_of,
+    columns_of,
+    is_list,
+    named,
+    numbers_in,
+    read_people,
+)
+from quietq.feedback.spaces import Spaces
 from quietq.noise.box import Domain
 from quietq.privacy.account import Once
-from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import ends, positive
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import OnePerson
+
+if TYPE_CHECKING:
+    from quietq.feedback.buckets import Engine
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -55,7 +60,7 @@ class Sessions(Feedback):
         propensity: str | None = None,
         box: Domain,
         people: int,
-        engine: EngineName | Engine = "local",
+        engine: "EngineName | Engine" = "local",
     ) -> "Sessions":
         """Reads sessions. Columns are named; all else is public and declared by you, never taken from the rows.
 
@@ -89,15 +94,14 @@ class Sessions(Feedback):
             engine: Where people are added up: "local" or "ray".
 
         """
-        from quietq.feedback import minari_frames
-        from quietq.feedback.schema import Category, Field, Flag, Group, Number
-        from quietq.feedback.transitions import Steps
+        from quietq.feedback.rows import is_minari, minari_columns, minari_frames
+        from quietq.feedback.schema import Category, Field, Group, Number, flag
+        from quietq.feedback.transitions import Counts, Steps
 
-        if minari_frames.is_minari(source):
-            columns = minari_frames.columns(source, numbers=not is_list(actions, str | int))
-            frames = minari_frames.minari_frames(source, person)
+        if is_minari(source):
+            columns = minari_columns(source, numbers=not is_list(actions, str | int))
             declared = {"actions": actions, "low": low, "high": high, "box": box, "people": people, "engine": engine}
-            return cls.read(frames, person=person, **columns, **declared)
+            return cls.read(minari_frames(source, person), person=person, **columns, **declared)
         low, high = ends(low, high)
         fields: dict[str, Field] = {} if episode is None else {"episode": Group(episode, "episode")}
         step, every = step if isinstance(step, tuple) else (step, 1.0)
@@ -124,7 +128,7 @@ class Sessions(Feedback):
             fields["reward"] = Number(reward, "reward", low, high, clips=True, scales=True, optional=True)
         if propensity is not None:
             fields["propensity"] = Number(propensity, "propensity", 0.0, optional=True)
-        fields |= {name: Flag(one, name) for name, one in (("end", end), ("cut", cut)) if one is not None}
+        fields |= {name: flag(one, name) for name, one in (("end", end), ("cut", cut)) if one is not None}
         known = {"next": next_state is None or bool(nexts), "reward": reward is not None, "end": end is not None}
         told = tuple(name for name, there in known.items() if there)
         spaces = Spaces(region, number, acted, low, high, told, tuple(states), tuple(acts))
@@ -133,44 +137,6 @@ class Sessions(Feedback):
         read = read_people(source, schema, Counts(schema.pairs), people, keep=True, engine=engine)
         return cls(box=region, spaces=spaces, columns=schema.transition, **read)
 
-    @cached_property
-    def relation(self) -> OnePerson:
-        return OnePerson(self.people)
-
-    @cached_property
-    def largest(self) -> float:
-        return 1.0
-
-    @cached_property
-    def assumptions(self) -> tuple[Assumption, ...]:
-        return Code.ONE_OF_DECLARED(self.people), Code.PERSON_CLIPPED(), Code.NAMES()
-
     def __repr__(self) -> str:
         actions = self.spaces.actions or self.spaces.action_box
         return f"Sessions(people={self.people}, box={self.box}, actions={actions})"
-
-
-@dataclass(frozen=True)
-class Counts(Statistic):
-    """How many transitions, episodes and ends there are, and rows that they are made of: for the operator."""
-
-    pairs: bool
-    """Whether a transition takes the next row too."""
-    names: ClassVar[tuple[str, ...]] = ("transitions", "starts", "ends", "cuts", "steps_again", "used_rows")
-
-    def empty(self) -> Tally:
-        return Tally(0, [np.zeros(len(self.names), np.int64)])
-
-    def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
-        number = len(columns["first"])
-        again = columns.get(AGAIN, np.zeros(number, np.int8))
-        counted = [int(column.sum()) for column in (*(columns[name] for name in ("first", "end", "cut")), again)]
-        shares = (np.diff(columns["step"]) == 1) & (np.diff(columns["episode"]) == 0) & (again[1:] == 0)
-        counted = [number, *counted, 2 * number - int(shares.sum()) if self.pairs else number]
-        tally.merge(Tally(len(starts), [np.array(counted)]))
-
-    def mean(self, tally: Tally, count: int) -> np.ndarray:
-        return tally.sums[0] / count
-
-    def told(self, tally: Tally) -> dict[str, int]:
-        return dict(zip(self.names, tally.sums[0].tolist(), strict=True))

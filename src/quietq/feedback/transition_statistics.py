@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.loss import Phi
+from quietq.feedback.row_statistics import Phi
 from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.noise.feature_maps import FeatureMap

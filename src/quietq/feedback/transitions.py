@@ -8,14 +8,17 @@ changes how they are paired.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Int
 
-from quietq.feedback.doubts import AGAIN, doubts_of_sessions
+from quietq.feedback.feedback import explained, missing, outside
 from quietq.feedback.schema import Schema
-from quietq.feedback.statistic import Columns, Starts
+from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 
+AGAIN = "again"
+"""A column of transitions, for counts alone: whether the row before has the same step."""
 _FINEST = 1e-6
 """By so much of the time between them, consecutive steps may be nearer or farther."""
 
@@ -59,8 +62,31 @@ class Steps(Schema):
         return (*told, *states, "end", "cut", "first", "episode", "step", *again)
 
     def doubts(self, counts: Mapping[str, int], people: int) -> list[str]:
-        ends, episodes = ("end" in self.fields, "episode" in self.fields)
-        return doubts_of_sessions(counts, people, ends=ends, episodes=episodes, pairs=self.pairs)
+        rows, steps, starts = (counts.get(name, 0) for name in ("rows", "transitions", "starts"))
+        again, found = counts.get("steps_again", 0), []
+        restarts = again > 0.01 * rows
+        if restarts:
+            episodes = "episode" in self.fields
+            within = (
+                "an episode: check `episode` and `step`" if episodes else "a person: name the column of the `episode`"
+            )
+            found.append(f"{again:,} rows have a step that was there before, as if steps begin anew within {within}")
+        if steps < 0.9 * (rows - starts):
+            last = starts if self.pairs else 0
+            given = {name: number for name, number in counts.items() if not name.startswith("blank_")}
+            why = explained(given, rows - last - steps) or explained(counts, rows - last - steps, last)
+            why = why or ("" if restarts else "check the columns, `step` and `episode`, and where next states are")
+            found.append(f"only {steps:,} of {rows:,} rows begin a whole step" + (why and f": {why}"))
+        if steps and not starts:
+            found.append(
+                "no first state was observed, so start states are not learned from people: check `episode` and `step`"
+            )
+        if "end" in self.fields and not counts.get("ends"):
+            found.append(
+                "no complete step is terminal: if only the last row of an episode is marked as its end, name "
+                "`next_state`"
+            )
+        return [*found, *outside(counts, 0.1 * rows), *missing(counts, people, "a whole step")]
 
     def arrange(self, starts: Starts, columns: Columns) -> tuple[Int[np.ndarray, " left"], Columns]:
         size = len(next(iter(columns.values())))
@@ -106,6 +132,32 @@ class Steps(Schema):
                 place = np.rint(np.clip(number, 0, 2**31 - 1))
                 follows[:-1] &= np.abs(np.diff(number) - 1) <= _FINEST
         return place, follows
+
+
+@dataclass(frozen=True)
+class Counts(Statistic):
+    """How many transitions, episodes and ends there are, and rows that they are made of: for the operator."""
+
+    pairs: bool
+    """Whether a transition takes the next row too."""
+    names: ClassVar[tuple[str, ...]] = ("transitions", "starts", "ends", "cuts", "steps_again", "used_rows")
+
+    def empty(self) -> Tally:
+        return Tally(0, [np.zeros(len(self.names), np.int64)])
+
+    def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
+        number = len(columns["first"])
+        again = columns.get(AGAIN, np.zeros(number, np.int8))
+        counted = [int(column.sum()) for column in (*(columns[name] for name in ("first", "end", "cut")), again)]
+        shares = (np.diff(columns["step"]) == 1) & (np.diff(columns["episode"]) == 0) & (again[1:] == 0)
+        counted = [number, *counted, 2 * number - int(shares.sum()) if self.pairs else number]
+        tally.merge(Tally(len(starts), [np.array(counted)]))
+
+    def mean(self, tally: Tally, count: int) -> np.ndarray:
+        return tally.sums[0] / count
+
+    def told(self, tally: Tally) -> dict[str, int]:
+        return dict(zip(self.names, tally.sums[0].tolist(), strict=True))
 
 
 def _whole(columns: list[np.ndarray]) -> np.ndarray:

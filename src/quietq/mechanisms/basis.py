@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtr
 
-from quietq.feedback.loss import Loss, Phi
+from quietq.feedback.row_statistics import Loss, Phi
 from quietq.noise.feature_maps import ACTIONS_OWN_SHARE, FeatureMap, Polynomials, smooth_prior, stretch
 
 CONSTANT = 1 / 16

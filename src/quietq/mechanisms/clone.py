@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.imitation_statistics import OwnReturns, StateMoments
-from quietq.feedback.network_gradient import ImitationGradient, layers, number_of_weights
+from quietq.feedback.imitation_statistics import ImitationGradient, OwnReturns, StateMoments, layers, number_of_weights
 from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.noisy_quantile import noisy_quantile
 from quietq.mechanisms.release import (

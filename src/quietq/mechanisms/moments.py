@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from quietq.feedback.loss import Ends, StepRewards
+from quietq.feedback.row_statistics import Ends, StepRewards
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.transition_statistics import EndRates, EndRewards, FirstStates, Looked, Moves, NormalisedMoments

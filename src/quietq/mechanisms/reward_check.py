@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.feedback.feedback import Feedback
-from quietq.feedback.loss import Loss
+from quietq.feedback.row_statistics import Loss
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.noise.feature_maps import Categorical, FeatureMap, Polynomials

@@ -25,8 +25,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.feedback import Feedback
-from quietq.feedback.loss import Loss
-from quietq.feedback.row_statistics import TOLD, ClippedGradient, Marginals, SecondMoments
+from quietq.feedback.row_statistics import TOLD, ClippedGradient, Loss, Marginals, SecondMoments
 from quietq.mechanisms.basis import Basis, StateLaw
 from quietq.mechanisms.release import Mechanism, Query, mean_of_people
 from quietq.noise.box import Box

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Bool, Float
 
-from quietq.feedback.doubts import FOR_YOU
+from quietq.feedback.feedback import FOR_YOU
 from quietq.mechanisms.release import SLACK
 from quietq.online.policy import FARTHEST, UNITS, PrivateBandit, are_counts
 from quietq.online.running_sums import PARTS, Factors, RunningSums

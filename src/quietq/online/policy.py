@@ -326,7 +326,9 @@ class PrivateBandit(Checked, ABC):
                 raise InvalidInput("person must be left out, unless the policy counts visits by name: named=True.")
             return [""] * len(people)
         try:
-            from quietq.feedback.names import forms_of
+            import polars
+
+            from quietq.feedback.schema import forms_of
         except ImportError as error:
             raise MissingExtra.of("people", "Counting visits by name needs Polars") from error
         for person in people:
@@ -336,7 +338,10 @@ class PrivateBandit(Checked, ABC):
                     "person must be a name or a whole number of at most 100 digits, because this policy counts visits "
                     "by name."
                 )
-        forms = forms_of([person if isinstance(person, str) else str(int(person)) for person in people])
+        names = [person if isinstance(person, str) else str(int(person)) for person in people]
+        # Half a surrogate pair is no text: it counts as its own escape.
+        texts = [name.encode(errors="backslashreplace").decode() for name in names]
+        forms = forms_of(polars.Series(texts, dtype=polars.String)).fill_null("")
         return [hashlib.blake2b(form.encode(), digest_size=16).hexdigest() for form in forms]
 
     def _admit(self, names: list[str]) -> list[bool]:

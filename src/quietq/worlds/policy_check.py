@@ -27,7 +27,7 @@ from functools import cached_property, partial
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.imitation_statistics import OwnNumber, OwnReturns
+from quietq.feedback.imitation_statistics import OwnReturns
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
@@ -66,7 +66,7 @@ chosen on the development systems of benchmarks/go.py."""
 
 
 @dataclass(frozen=True, eq=False)
-class PolicyOnRows(OwnNumber):
+class PolicyOnRows:
     """A policy as people's rows have states and actions: in the unit box, or an action's number in its list."""
 
     policy: PrivatePolicy
@@ -80,7 +80,7 @@ class PolicyOnRows(OwnNumber):
             return values.argmax(axis=-1)
         return np.clip((values - acting.low) / np.array(acting.width), 0.0, 1.0)
 
-    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]:
+    def __call__(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]:
         """Each person's distance from the policy: the mean over their rows, in [0, 1].
 
         Of a list of actions it is the share of rows in which another one was taken, else the mean absolute difference
@@ -222,8 +222,8 @@ class Opinions(Vector):
             worth = self.worlds.of_people(starts, columns)
             told.append(np.where(np.isnan(worth), 0.0, np.where(worth >= self.wanted, 0.5, -0.5)))
         if self.returns is not None and self.medians is not None:
-            better = np.sign(self.returns.of_people(starts, columns) - self.medians.returned)
-            told.append(better * np.sign(self.medians.distance - self.distances.of_people(starts, columns)))
+            better = np.sign(self.returns(starts, columns) - self.medians.returned)
+            told.append(better * np.sign(self.medians.distance - self.distances(starts, columns)))
         return np.stack(told, axis=-1)
 
 
