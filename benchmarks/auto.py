@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Float
 
 from benchmarks.study import ROOT, Case, Draws, Numbers, Study
-from quietq.feedback import voters
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import simulate
@@ -69,8 +68,7 @@ def study() -> Study:
     every: dict[tuple[str, str], Callable[[int], Numbers] | None] = {
         (family, band): partial(_random, JUDGED[family], BANDS[band]) for family in JUDGED for band in BANDS
     }
-    every["944 voters", "944"] = _voters
-    every["all but voters", "all"] = None
+    every["all", "all"] = None
     made_of = (Path(__file__), ROOT / "src" / "quietq" / "mechanisms", ROOT / "src" / "quietq" / "noise")
     cases = [
         Case({"family": family, "people": band, "noise": noise}, measure if noise == SHOWN[0] else None, made_of)
@@ -93,11 +91,11 @@ def _spread_out(found: list[Draws]) -> list[Draws]:
     groups = [found[first] for first in range(0, len(found) - len(SHOWN), len(SHOWN))]
     for measured in groups:
         shown += [{draw: {"regret": numbers[noise]} for draw, numbers in measured.items()} for noise in SHOWN]
-    random = [numbers for group in groups[: 4 * len(BANDS)] for numbers in group.values()]
-    best = float(np.mean([numbers[SHOWN[-1]] for numbers in random])) if random else 1.0
+    rewards = [numbers for group in groups for numbers in group.values()]
+    best = float(np.mean([numbers[SHOWN[-1]] for numbers in rewards])) if rewards else 1.0
     for noise in SHOWN:
         over = "over the best kind of each reward"
-        together = [{"regret": numbers[noise], over: numbers[noise] / best} for numbers in random]
+        together = [{"regret": numbers[noise], over: numbers[noise] / best} for numbers in rewards]
         shown.append(dict(enumerate(together)))
     return shown
 
@@ -111,15 +109,6 @@ def _random(family: Family, band: tuple[int, int], draw: int) -> Numbers:
     curve = curve * min(rng.uniform(0.2, 1) * slope / steepest, 1 / np.ptp(curve))
     curve -= (curve.min() + curve.max() - 1) / 2  # in the middle of [0, 1]
     return _regrets(lambda states: np.interp(states, POINTS, curve), number, slope, budget, reach, draw)
-
-
-@cache
-def _voters_reward() -> Callable[[np.ndarray], np.ndarray]:
-    return voters.read(voters.ratings()).functions()[0]
-
-
-def _voters(draw: int) -> Numbers:
-    return _regrets(_voters_reward(), voters.COUNT, 1.0, Budget(0.9, 1e-5), 0.25, draw)
 
 
 def _regrets(

@@ -7,15 +7,14 @@ same in law. The others decide after every answer, and are written once more her
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from scipy import special
 
-from benchmarks.open_bandits import LinUCB
 from quietq.online import Elimination, Episodes, Linear
 from quietq.online.linear import confidence, numbers_of
 from quietq.online.policy import UNITS
@@ -144,60 +143,20 @@ def arms_of(name: str) -> np.ndarray:
     return np.array(ARMS[name])
 
 
-def thompson(means: np.ndarray, arrivals: int, runs: int, seed: int) -> np.ndarray:
-    """The regret of each run of Thompson sampling, exact in law, in the order in which they end.
-
-    As long as the leader, the arm with the most answers, draws above a bar and all others below it, the leader is
-    shown. The others' posteriors do not change meanwhile, so the time until one of them draws above is geometric. That
-    leaves the leader's own numbers, drawn in bulk along the answers it would get, up to the first step that is not
-    settled so: there the others' numbers are drawn given on which side of the bar they are. The bar, four deviations
-    below the leader's mean, changes nothing but the time it takes.
-    """
-    generator, found, ahead = np.random.default_rng(seed), [], 4
-    ones, answers = np.zeros((2, runs, len(means)))
-    left = np.full(runs, arrivals)
-    while len(left):
-        each = np.arange(len(left))
-        leading = each, answers.argmax(axis=1)
-        a, b = 1 + ones, 1 + answers - ones
-        mine = a[leading] / (a + b)[leading]
-        bar = np.maximum(mine - 4 * np.sqrt(mine * (1 - mine) / (a + b + 1)[leading]), 0.0)
-        above = special.betaincc(a, b, bar[:, None])
-        above[leading] = 0.0
-        with np.errstate(divide="ignore"):  # never, where the probability is 0
-            wait = np.floor(np.log(generator.random(above.shape)) / np.log1p(-above))
-        rewards = generator.random((len(left), ahead)) < means[leading[1]][:, None]
-        before = np.cumsum(rewards, axis=1) - rewards
-        steps = np.arange(ahead)
-        drawn = np.asarray(generator.beta(a[leading][:, None] + before, b[leading][:, None] + steps - before))
-        low = np.hstack([drawn <= bar[:, None], np.ones((len(left), 1), bool)]).argmax(axis=1)
-        stop = np.minimum(low, wait.min(axis=1)).astype(np.int64)
-        settled = np.minimum(stop, left)
-        answers[leading] += settled
-        ones[leading] += (rewards & (steps < settled[:, None])).sum(axis=1)
-        left -= settled
-        open_ = np.flatnonzero((stop < ahead) & (left > 0))
-        values = np.full((len(open_), len(means)), -1.0)
-        over = wait[open_] == stop[open_][:, None]
-        under = ~over & (low[open_] == stop[open_])[:, None]
-        share, p, q, part = generator.random(values.shape), a[open_], b[open_], above[open_]
-        values[over] = special.betainccinv(p[over], q[over], share[over] * part[over])
-        values[under] = special.betaincinv(p[under], q[under], share[under] * (1 - part[under]))
-        values[np.arange(len(open_)), leading[1][open_]] = drawn[open_, np.minimum(stop[open_], ahead - 1)]
-        arm = values.argmax(axis=1)
-        answers[open_, arm] += 1
-        ones[open_, arm] += generator.random(len(open_)) < means[arm]
-        left[open_] -= 1
-        ahead = int(np.clip(2 * settled.mean(), 4, 256))
-        if not left.all():
-            found.append(answers[left == 0])
-            ones, answers, left = ones[left > 0], answers[left > 0], left[left > 0]
-    return np.concatenate(found) @ (means.max() - means)
-
-
 LINEAR_ARMS = 10
 BATCH = 32
 """Answers that a linear policy learns at once."""
+
+
+@dataclass(frozen=True)
+class LinUCB:
+    """Least squares raised by their widths, without privacy (Abbasi-Yadkori, Pal & Szepesvari 2011), for rows of length
+    at most 1."""
+
+    dimension: int
+    width: float
+    arms: int = LINEAR_ARMS
+    weights: float = 0.5
 
 
 class _FactorNoise:

@@ -1,7 +1,7 @@
 """Users arriving online: regret of bandits.
 
-Bernoulli arms without context, 100 runs in each draw, and linear ones of 5 and 10 features, 40 runs; and travellers,
-5 runs. One draw is what is stored. The tables and the picture of docs/bandits.md are made from it.
+Bernoulli arms without context, 100 runs in each draw, and linear ones of 5 and 10 features, 40 runs. One draw is what
+is stored. The tables and the picture of docs/bandits.md are made from it.
 
 Free constants are chosen on other arms and seeds than those that are reported (two, four and ten arms, half of the
 reported arrivals). The rule, which was written down before anything was looked at and is the same for every policy:
@@ -26,16 +26,14 @@ import numpy as np
 
 import quietq as qq
 from benchmarks import bandit_plays
-from benchmarks.bandit_plays import ARMS, LINEAR_ARMS, arms_of, in_blocks, play_linear, thompson
-from benchmarks.open_bandits import UCB, LinUCB
+from benchmarks.bandit_plays import ARMS, LINEAR_ARMS, LinUCB, arms_of, in_blocks, play_linear
 from benchmarks.page import grid
-from benchmarks.real_data import MODES, travellers
 from benchmarks.study import ROOT, Case, Entry, Label, Numbers, Results, Study, Table, own_files
 from quietq.cli.report.look import new_figure, save
 from quietq.online import Elimination, Episodes, Linear
 from quietq.privacy.limits import guess_right, of_hundred
 
-RUNS, LINEAR_RUNS, TRAVELLERS_RUNS = 100, 40, 5
+RUNS, LINEAR_RUNS = 100, 40
 SEED = 40_000
 """Added to every draw: seeds that no constant was tuned at."""
 EPSILONS = (0.005, 0.02, 0.1, 0.25, 1.0)
@@ -50,7 +48,7 @@ UCB_EXPLORATION = 0.3
 LOCAL_EXPLORATION = {0.005: 0.4, 0.02: 0.3, 0.1: 0.3, 0.25: 0.4, 1.0: 0.4}
 TREE = {"sampling": 0.1, "noise": 0.7}
 LINUCB_WIDTH = 0.2
-MADE_OF = (ROOT / "src" / "quietq" / "online", *own_files("bandit_plays", "bandits", "open_bandits"))
+MADE_OF = (ROOT / "src" / "quietq" / "online", *own_files("bandit_plays", "bandits"))
 
 
 def _right(epsilon: float, delta: float) -> str:
@@ -69,7 +67,7 @@ def study() -> Study:
         f"{_right(1.0, 0.0)} of 100 cases where noise is pure, in {_right(1.0, DELTA)} with Gaussian noise, and in "
         f"{_right(1.0, LINEAR.delta)} with that of linear policies.",
     )
-    return Study("bandits", "epsilon", [*_arms(), *_linear(), *_people()], remarks, draws=1)
+    return Study("bandits", "epsilon", [*_arms(), *_linear()], remarks, draws=1)
 
 
 def _labels(arms: str, policy: str, arrivals: int, epsilon: Label) -> dict[str, Label]:
@@ -96,7 +94,6 @@ def _arms() -> list[Case]:
         epsilon: functools.partial(bandit_plays.local, epsilon=epsilon, exploration=exploration)
         for epsilon, exploration in LOCAL_EXPLORATION.items()
     }
-    plays["Thompson"] = {OPEN: thompson}
     return [
         Case(
             _labels(name, policy, ARRIVALS, epsilon),
@@ -139,59 +136,11 @@ def _linear() -> list[Case]:
 
 def _linear_runs(policy: str, d: int, width: float | None, seed: int) -> np.ndarray:
     if policy == "LinUCB":
-        made: Linear | LinUCB = LinUCB(LINEAR_ARMS, d, LINUCB_WIDTH if width is None else width)
+        made: Linear | LinUCB = LinUCB(d, LINUCB_WIDTH if width is None else width)
     else:
         given: dict[str, Any] = {} if width is None else {"width": width}
         made = Linear(LINEAR_ARMS, LINEAR, dimension=d, arrivals=LINEAR_ARRIVALS, simulate=seed, **given)
     return play_linear(made, LINEAR_ARRIVALS, LINEAR_RUNS, seed)
-
-
-def _people() -> list[Case]:
-    """Widths are the default, chosen elsewhere."""
-    pure = qq.Budget(LINEAR.epsilon, 0.0)
-    files = (*MADE_OF, *own_files("real_data"))
-    found: list[Case] = []
-    for arrivals in (5_000, 20_000):
-        given: dict[str, Any] = {"budget": LINEAR, "dimension": 6, "arrivals": arrivals}
-        made: dict[str, tuple[float | str, Callable[[int], Any]]] = {
-            "linear, factors": (1.0, lambda seed, g=given: Linear(len(MODES), simulate=seed, **g)),
-            "linear, factors, width 1": (
-                1.0,
-                lambda seed, g=given: Linear(len(MODES), simulate=seed, width=1.0, **g),
-            ),
-            "LinUCB": (OPEN, lambda seed: LinUCB(len(MODES), 6)),
-            "episodes": (1.0, lambda seed: Episodes(len(MODES), pure, simulate=seed)),
-            "UCB": (OPEN, lambda seed: UCB(len(MODES))),
-            "always Swissmetro": (OPEN, lambda seed: _Always()),
-        }
-        for policy, (epsilon, make) in made.items():
-            labels = _labels("travellers", policy, arrivals, epsilon)
-            found.append(Case(labels, functools.partial(_share, make, arrivals), files))
-    return found
-
-
-class _Always:
-    def choose(self, context: Any) -> int:
-        return 1
-
-    def learn(self, context: Any, arm: int, reward: float) -> None:
-        pass
-
-
-def _share(make: Callable[[int], Any], arrivals: int, draw: int) -> Numbers:
-    shares = []
-    for run in range(SEED + draw * TRAVELLERS_RUNS, SEED + (draw + 1) * TRAVELLERS_RUNS):
-        policy, taken = make(run), 0
-        for person in travellers(arrivals, run):
-            context = person.context if isinstance(policy, Linear | LinUCB) else None
-            arm = policy.choose(context)
-            policy.learn(person.context, arm, float(arm == person.chosen))
-            taken += arm == person.chosen
-        shares.append(taken / arrivals)
-    return {
-        "share that was shown what they chose": float(np.mean(shares)),
-        "its standard error over the runs": float(np.std(shares, ddof=1) / np.sqrt(TRAVELLERS_RUNS)),
-    }
 
 
 # The page and its picture, from the stored results.
@@ -246,13 +195,12 @@ def page_tables(entries: list[Entry]) -> dict[str, Table]:
         entry = known.get(labels)
         return "" if entry is None else format(entry.numbers[name].mean, form)
 
-    open_policies = ("UCB, tuned", "Thompson")
-    regret: Table = [["arms", "ε", *STYLES, *(f"{policy}, not private" for policy in open_policies)]]
+    regret: Table = [["arms", "ε", *STYLES, "UCB, tuned, not private"]]
     for name in ARMS:
         for epsilon in PAGE_EPSILONS:
             cells = [shown(",.0f", "regret", name, policy, ARRIVALS, epsilon) for policy in STYLES]
-            cells += [shown(",.0f", "regret", name, policy, ARRIVALS, OPEN) for policy in open_policies]
-            regret.append([name.removesuffix(" arms"), f"{epsilon:g}", *cells])
+            open_regret = shown(",.0f", "regret", name, "UCB, tuned", ARRIVALS, OPEN)
+            regret.append([name.removesuffix(" arms"), f"{epsilon:g}", *cells, open_regret])
     linear: Table = [["features", "policy", "regret at the default width", "regret at width 1"]]
     for d in (5, 10):
         for policy in LINEAR_POLICIES:
@@ -263,14 +211,7 @@ def page_tables(entries: list[Entry]) -> dict[str, Table]:
                 error = shown(",.2g", "standard error over the runs", *labels)
                 cells.append(f"{shown(',.0f', 'regret', *labels)} ± {error}")
             linear.append([str(d), policy, *cells])
-    people = [entry.labels for entry in entries if entry.labels["arms"] == "travellers"]
-    arrivals = sorted({int(labels["arrivals"]) for labels in people})
-    shares: Table = [["policy", *(f"{n:,} arrivals" for n in arrivals)]]
-    for policy, epsilon in dict.fromkeys((labels["policy"], labels["epsilon"]) for labels in people):
-        share = "share that was shown what they chose"
-        cells = [shown(".1%", share, "travellers", policy, n, epsilon) for n in arrivals]
-        shares.append([str(policy), *cells])
-    return {"regret": regret, "linear": linear, "travellers": shares}
+    return {"regret": regret, "linear": linear}
 
 
 def write_page() -> None:

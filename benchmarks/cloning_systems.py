@@ -1,9 +1,10 @@
 """Systems in which some people are good: each has an expert, and people who differ from it by noise or by habit.
 
-On SKILLED settings of `qq.clone` were chosen, and on REPORTED_SKILLED none. People are of two kinds. *Noisy* people
-know what the expert does, and do something random instead, the less skilled the oftener: their mean is the expert.
-*Habitual* people see states in their own distorted way, the less skilled the more, and act as the expert would if that
-were the state: their mean is not. In MuJoCo there are people *of ages*, too: each acts by one of several policies.
+Settings of `qq.clone` were chosen on five other systems, which are no longer kept. People are of two kinds. *Noisy*
+people know what the expert does, and do something random instead, the less skilled the oftener: their mean is the
+expert. *Habitual* people see states in their own distorted way, the less skilled the more, and act as the expert would
+if that were the state: their mean is not. In MuJoCo there are people *of ages*, too: each acts by one of several
+policies.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,10 +14,9 @@ from typing import ClassVar
 
 import gymnasium
 import numpy as np
-from scipy.linalg import solve_discrete_are
 
 from benchmarks.study import RESULTS, ROOT, fingerprint
-from benchmarks.systems import Acrobot, Array, CartPole, MountainCar, Outcome, Pendulum, Rng, Row, Steps, System
+from benchmarks.systems import Array, Outcome, Pendulum, Rng, Row, Steps, System
 
 NOISY, HABITUAL, AGES = "noisy", "habitual", "of ages"
 STEPS = ("states", "actions", "after", "rewards", "ended", "there")
@@ -42,8 +42,6 @@ class Skilled(System):
 
     def random(self, rng: Rng, number: int) -> Array:
         """What is done by those who don't."""
-        if self.actions is not None:
-            return rng.integers(0, self.actions, number)
         low, high = np.array(self.action_box, float).T
         return rng.uniform(low, high, (number, len(low)))
 
@@ -59,121 +57,7 @@ class Skilled(System):
         else:
             acted, random = self.expert(states), self.random(rng, len(states))
             chance = rng.random(len(states)) < skill[:, 0]
-        return np.where(chance if acted.ndim == 1 else chance[:, None], acted, random)
-
-
-class SkilledCartPole(Skilled, CartPole):
-    """CartPole-v1, whose expert pushes towards where the pole falls."""
-
-    scatter = np.array([0.3, 0.4, 0.03, 0.4])
-    distortion = 2.0
-    returns = (0.0, 200.0)
-
-    def expert(self, states: Array) -> Array:
-        return (states @ [0.3, 0.6, 4.0, 1.0] > 0).astype(int)
-
-
-class SkilledAcrobot(Skilled, Acrobot):
-    """Acrobot-v1 with a list of three torques, whose expert pushes along."""
-
-    scatter = np.array([0.5, 0.5, 0.5, 0.5, 1.5, 3.0])
-    returns = (-200.0, 0.0)
-    actions, action_box, items = 3, None, None
-
-    def expert(self, states: Array) -> Array:
-        return np.where(states[:, 5] > 0, 2, 0)
-
-    def step(self, rng: Rng, people: Array, states: Array, actions: Array) -> Outcome:
-        return super().step(rng, people, states, (np.asarray(actions, float) - 1)[:, None])
-
-
-class SkilledMountainCar(Skilled, MountainCar):
-    """MountainCarContinuous-v0, whose expert pushes along its speed."""
-
-    scatter = np.array([0.4, 0.03])
-    returns = (-30.0, 100.0)
-
-    def expert(self, states: Array) -> Array:
-        return np.clip(60 * states[:, 1:] + 0.05, -1, 1)
-
-
-class Quadratic(Skilled):
-    """A linear system of eight coordinates and three actions with quadratic costs, whose expert is Riccati's."""
-
-    name = "quadratic"
-    box = [(-5.0, 5.0)] * 8
-    action_box = [(-1.0, 1.0)] * 3
-    low, high, steps, ends = -3.0, 0.0, 60, False
-    scatter = np.full(8, 0.5)
-    returns = (-180.0, 0.0)
-
-    def __init__(self) -> None:
-        rng = np.random.default_rng(11)
-        matrix = np.eye(8) + 0.25 * rng.standard_normal((8, 8))
-        self.matrix = 1.02 * matrix / np.abs(np.linalg.eigvals(matrix)).max()
-        self.effect = 0.3 * rng.standard_normal((8, 3))
-        value = solve_discrete_are(self.matrix, self.effect, np.eye(8), 0.1 * np.eye(3))
-        inner = 0.1 * np.eye(3) + self.effect.T @ value @ self.effect
-        self.gain = np.linalg.solve(inner, self.effect.T @ value @ self.matrix)
-
-    def start(self, rng: Rng, people: Array) -> Array:
-        return rng.uniform(-0.7, 0.7, (len(people), 8))
-
-    def expert(self, states: Array) -> Array:
-        return np.clip(-states @ self.gain.T, -1, 1)
-
-    def step(self, rng: Rng, people: Array, states: Array, actions: Array) -> Outcome:
-        pushed = np.clip(actions, -1, 1)
-        after = states @ self.matrix.T + pushed @ self.effect.T + 0.02 * rng.standard_normal(states.shape)
-        costs = (states**2).mean(axis=1) + 0.1 * (pushed**2).mean(axis=1)
-        return Outcome(np.clip(after, -5, 5), np.maximum(-costs, -3.0), np.zeros(len(states), bool))
-
-
-class Detour(Skilled):
-    """A point that is pushed around a disc to a goal; within the disc each step costs much."""
-
-    name = "detour"
-    box = [(-2.0, 2.0)] * 2 + [(-1.0, 1.0)] * 2
-    action_box = [(-1.0, 1.0)] * 2
-    low, high, steps, ends = -3.0, 0.0, 80, False
-    scatter = np.array([0.7, 0.7, 0.1, 0.1])
-    distortion = 0.6
-    returns = (-240.0, 0.0)
-    GOAL = np.array([0.9, 0.9])
-
-    def start(self, rng: Rng, people: Array) -> Array:
-        return np.hstack([rng.uniform(-1.2, -0.6, (len(people), 2)), np.zeros((len(people), 2))])
-
-    def expert(self, states: Array) -> Array:
-        """Towards the goal, and around the disc the short way."""
-        place, speed = states[:, :2], states[:, 2:]
-        wanted = self.GOAL - place
-        distance = np.linalg.norm(place, axis=1, keepdims=True)
-        outwards = place / np.maximum(distance, 1e-9)
-        side = np.sign(place[:, :1] * self.GOAL[1] - place[:, 1:] * self.GOAL[0])
-        around = side * np.stack([outwards[:, 1], -outwards[:, 0]], axis=1)
-        near = np.clip((0.75 - distance) / 0.25, 0, 1)
-        ahead = (place * wanted).sum(axis=1, keepdims=True) < 0
-        around = np.where(ahead, -around, 0.0)
-        return np.clip(3 * wanted + 6 * near * (around + outwards) - 8 * speed, -1, 1)
-
-    def step(self, rng: Rng, people: Array, states: Array, actions: Array) -> Outcome:
-        speed = 0.9 * states[:, 2:] + 0.02 * np.clip(actions, -1, 1) + 0.002 * rng.standard_normal((len(states), 2))
-        place = np.clip(states[:, :2] + speed, -2, 2)
-        costs = np.linalg.norm(place - self.GOAL, axis=1) / 2 + 2.0 * (np.linalg.norm(place, axis=1) < 0.5)
-        return Outcome(np.hstack([place, speed]), np.maximum(-costs, -3.0), np.zeros(len(states), bool))
-
-
-SKILLED: dict[str, type[Skilled]] = {
-    "CartPole-v1": SkilledCartPole,
-    "Acrobot-v1": SkilledAcrobot,
-    "MountainCarContinuous-v0": SkilledMountainCar,
-    "quadratic": Quadratic,
-    "detour": Detour,
-}
-
-
-# Reported: no setting of cloning was chosen on these.
+        return np.where(chance[:, None], acted, random)
 
 
 class SkilledPendulum(Skilled, Pendulum):
@@ -298,7 +182,7 @@ class SkilledHalfCheetah(InMujoco):
     returns = (-300.0, 1000.0)
 
 
-REPORTED_SKILLED: dict[str, type[Skilled]] = {
+SKILLED: dict[str, type[Skilled]] = {
     "Pendulum-v1": SkilledPendulum,
     "Reacher-v5": SkilledReacher,
     "HalfCheetah-v5": SkilledHalfCheetah,
@@ -307,6 +191,6 @@ REPORTED_SKILLED: dict[str, type[Skilled]] = {
 
 def skilled(name: str, people_are: str) -> Skilled:
     """One of these systems with people of one kind."""
-    system = (SKILLED | REPORTED_SKILLED)[name]()
+    system = SKILLED[name]()
     system.people_are = people_are
     return system

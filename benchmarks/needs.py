@@ -14,7 +14,7 @@ from types import ModuleType
 import quietq as qq
 
 BENCHMARKS = ("noise", "people", "learning", "release", "serving")
-STUDIES = ("auto", "families", "plan", "peers", "real", "worlds", "world-peers", "go", "bandits", "cloning")
+STUDIES = ("auto", "families", "peers", "real", "worlds", "world-peers", "sessions", "go", "bandits", "cloning")
 """In the order of the page."""
 
 

@@ -27,7 +27,7 @@ TIMES = "x normals"
 
 def rows() -> list[Row]:
     """Every measurement of this module."""
-    return [*grid(), *exact(), *beside_opendp(), *growth(), *same_points(), *imports()]
+    return [*grid(), *exact(), *beside_opendp(), *growth(), *imports()]
 
 
 def grid() -> list[Row]:
@@ -101,31 +101,6 @@ def growth() -> list[Row]:
     few, many = (np.random.default_rng(0).random(n) for n in (10**3, 10**5))
     grown = ratio(lambda: SortedPath(KERNEL)(many), lambda: SortedPath(KERNEL)(few))
     return [Row("SortedPath, growth from 1e3 to 1e5 queries", math.log(grown) / math.log(100), "(exponent)", limit=1.2)]
-
-
-def same_points() -> list[Row]:
-    """Three ways to the same joint distribution at 4000 points; the covariance matrix itself is not timed."""
-    levels, points = 12, 4000
-    x = np.random.default_rng(0).permutation(2**levels)[:points] * 2.0**-levels
-    covariance = np.exp(-KERNEL.beta * np.abs(x[:, None] - x))
-    entropy = SeededEntropy(0)
-
-    def dense() -> np.ndarray:
-        return np.linalg.cholesky(covariance) @ entropy.normals((points,))
-
-    return [
-        Row("4000 points by dense Cholesky", ratio(dense, normals(points), repeats=5), TIMES),
-        Row(
-            "4000 points by SortedPath",
-            ratio(lambda: SortedPath(KERNEL, entropy=entropy)(x), normals(points)),
-            TIMES,
-        ),
-        Row(
-            "4000 points by GridPath, 12 levels",
-            ratio(lambda: GridPath(KERNEL, levels=levels, entropy=entropy)(x), normals(points)),
-            TIMES,
-        ),
-    ]
 
 
 def imports() -> list[Row]:

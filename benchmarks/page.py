@@ -90,7 +90,7 @@ STUDY_SECTIONS = {
     "cloning": Shown(
         "`recovered` is (clone - behaviour)/(non-private clone - behaviour), so 0 is people's mean return; `below` "
         "marks a target that is missed.",
-        {"recovered": lambda line: line[1] == "True"},
+        {"recovered": _all},
     ),
 }
 """By study; one that is not named here has a link to its numbers only."""

@@ -106,8 +106,8 @@ class OneShot:
     dynamics: float = 0.7
     """The share of mu squared for the dynamics; rewards, ends and starts have the rest, evenly."""
 
-    def __call__(self, steps: Steps, seed: int) -> Policy:
-        return plan(Released(self.world(steps, seed), halt=10.0, ensemble=False), steps.system, seed)
+    def __call__(self, steps: Steps, seed: int, budget: qq.Budget = BUDGET) -> Policy:
+        return plan(Released(self.world(steps, seed, budget.mu), halt=10.0, ensemble=False), steps.system, seed)
 
     def world(self, steps: Steps, seed: int, mu: float = BUDGET.mu) -> PrivateWorld:
         system, unit, rng = steps.system, steps.unit(), np.random.default_rng([seed, 6])
@@ -213,18 +213,19 @@ def noisy_moments(rows: Array, weights: Array, mu: float, rng: Rng) -> tuple[Arr
     return total / people + (normal + normal.T) / 2, noise
 
 
-def network(steps: Steps, seed: int) -> Policy:
+def network(steps: Steps, seed: int, budget: qq.Budget = BUDGET) -> Policy:
     from benchmarks.world_sgd import train  # jax-privacy only where it is needed
 
-    return plan(train(steps, seed), steps.system, seed)
+    return plan(train(steps, seed, budget), steps.system, seed)
 
 
-METHODS: dict[str, Callable[[Steps, int], Policy]] = {
+METHODS: dict[str, Callable[..., Policy]] = {
     OURS: quietq,
     TWIN: non_private,
     "one-shot moments": OneShot(),
     "DP-SGD, networks": network,
 }
+"""From sessions and a seed to a plan; peers take another budget, too."""
 
 
 # Tables and the picture.
@@ -248,7 +249,7 @@ def cliffs(entries: list[Entry]) -> Table:
         low, best = _last(curves.get(BEHAVIOUR)), _last(curves.get(TWIN))
         if low is not None and best is not None:
             goal = low + 0.9 * (best - low)
-            lines.append([system, *(_cliff(curves.get(name), goal) for name in (OURS, *PEERS))])
+            lines.append([system, *(cliff(curves.get(name), goal) for name in (OURS, *PEERS))])
     return lines
 
 
@@ -294,7 +295,7 @@ def _last(curve: dict[int, tuple[float, float]] | None) -> float | None:
     return None if not curve else curve[max(curve)][0]
 
 
-def _cliff(curve: dict[int, tuple[float, float]] | None, goal: float) -> str:
+def cliff(curve: dict[int, tuple[float, float]] | None, goal: float) -> str:
     if not curve:
         return "not measured"
     enough = None

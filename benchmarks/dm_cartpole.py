@@ -1,0 +1,104 @@
+"""DM Control's cart-pole, to be balanced or swung up: its published XML and smooth reward, in MuJoCo.
+
+An action is held for four steps of 0.01 s, so an episode of 1,000 steps has 250 actions, and returns lie in [0, 1000].
+Played beside DM Control 1.0.50 with the same actions from the same states, states are the same to 1e-15.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from mujoco import MjData, MjModel, rollout  # pyright: ignore[reportAttributeAccessIssue]
+
+from benchmarks.systems import Array, Outcome, Rng, System
+from quietq.released.world_model import WorldModel
+
+XML = """
+<mujoco>
+  <option timestep="0.01" integrator="RK4"> <flag contact="disable"/> </option>
+  <worldbody>
+    <body pos="0 0 1">
+      <joint type="slide" limited="true" axis="1 0 0" range="-1.8 1.8" solreflimit=".08 1" damping="5e-4" name="cart"/>
+      <geom type="box" size="0.2 0.15 0.1" mass="1"/>
+      <body>
+        <joint type="hinge" axis="0 1 0" damping="2e-6"/>
+        <geom type="capsule" fromto="0 0 0 0 0 1" size="0.045" mass=".1"/>
+      </body>
+    </body>
+  </worldbody>
+  <actuator> <motor joint="cart" gear="10" ctrllimited="true" ctrlrange="-1 1"/> </actuator>
+</mujoco>
+"""
+"""What the suite's cartpole.xml says of bodies and joints."""
+REPEAT = 4
+"""For how many steps of the suite an action is held."""
+
+
+class DMCartPole(System):
+    """States are place, cosine and sine of the pole's angle (upright is 0), speed and turn.
+
+    People push as the task asks to some degree, else towards the middle, and always at random besides.
+    """
+
+    box = [(-2.2, 2.2), (-1.1, 1.1), (-1.1, 1.1), (-6.0, 6.0), (-14.0, 14.0)]  # noqa: RUF012
+    action_box = [(-1.0, 1.0)]  # noqa: RUF012
+    low, high, steps, recorded, ends = 0.0, 1.0 * REPEAT, 250, 100, False
+
+    @property
+    def model(self) -> WorldModel:
+        return WorldModel(degree=2, circles=((1, 2),))
+
+    @cached_property
+    def compiled(self) -> MjModel:
+        return MjModel.from_xml_string(XML)
+
+    def behave(self, rng: Rng, people: Array, states: Array) -> Array:
+        towards_middle = -states[:, 0] - 0.5 * states[:, 3]
+        skilled = np.where(rng.random(len(states)) < people[:, 0], self.skilled(states), towards_middle)
+        return np.clip(skilled + rng.uniform(-1, 1, len(states)), -1, 1)[:, None]
+
+    def skilled(self, states: Array) -> Array:
+        raise NotImplementedError
+
+    def step(self, rng: Rng, people: Array, states: Array, actions: Array) -> Outcome:
+        place, cosine, sine, speed, turn = states.T
+        physical = np.stack([np.zeros(len(states)), place, np.arctan2(sine, cosine), speed, turn], axis=1)
+        control = np.clip(actions[:, :1], -1, 1)
+        held = np.repeat(control[:, None], REPEAT, axis=1)
+        found = np.asarray(rollout.rollout(self.compiled, MjData(self.compiled), physical, held)[0])
+        place, angle, speed, turn = np.moveaxis(found[..., 1:], -1, 0)
+        seen = np.stack([place, np.cos(angle), np.sin(angle), speed, turn], axis=-1)
+        return Outcome(seen[:, -1], reward(seen, control[:, None, 0]).sum(axis=1), np.zeros(len(states), bool))
+
+
+def reward(states: Array, control: Array) -> Array:
+    """The suite's smooth reward of a step, in [0, 1]: its Gaussian tolerances are 0.1 at their margin."""
+    upright = (1 + states[..., 1]) / 2
+    centred = (1 + 0.1 ** (states[..., 0] / 2) ** 2) / 2
+    small = (4 + np.maximum(0.0, 1 - control**2)) / 5
+    slow = (1 + 0.1 ** (states[..., 4] / 5) ** 2) / 2
+    return upright * centred * small * slow
+
+
+class Balance(DMCartPole):
+    name, recorded = "cartpole-balance", 50
+
+    def start(self, rng: Rng, people: Array) -> Array:
+        place, angle = rng.uniform([-0.1, -0.034], [0.1, 0.034], (len(people), 2)).T
+        return np.column_stack([place, np.cos(angle), np.sin(angle), 0.01 * rng.standard_normal((len(people), 2))])
+
+    def skilled(self, states: Array) -> Array:
+        """Where the pole falls to, and so that the cart comes back."""
+        return 0.1 * states[:, 0] + 0.25 * states[:, 3] + 3.5 * states[:, 2] + 0.9 * states[:, 4]
+
+
+class SwingUp(DMCartPole):
+    name, ahead = "cartpole-swingup", 30
+
+    def start(self, rng: Rng, people: Array) -> Array:
+        place, angle, speed, turn = 0.01 * rng.standard_normal((4, len(people)))
+        return np.stack([place, -np.cos(angle), -np.sin(angle), speed, turn], axis=1)
+
+    def skilled(self, states: Array) -> Array:
+        """So that the pole swings as wide as to the top: its energy is turn^2/6 + g cosine/2, for mass and length 1."""
+        wider = 9.81 / 2 * (1 - states[:, 1]) - states[:, 4] ** 2 / 6
+        return -np.sign(states[:, 4] * states[:, 1]) * np.sign(wider) - states[:, 0] - 0.5 * states[:, 3]
