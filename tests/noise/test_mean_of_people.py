@@ -58,20 +58,21 @@ def ratings_of(extension: Extension, tally: Tally, count: int) -> Ratings:
 
 def bounded_mean(extension: Extension, tally: Tally, count: int) -> tuple[list[Rounded], list[Fraction]]:
     """At the grid points, as `Extension.mean` computes it with a bound of its error, and in fractions."""
-    begin, kinks, parts, rests = tally.sums
+    begin, kinks, left, parts = tally.sums
+    unit = 2**extension.bits
     cells = np.append(0, np.cumsum(np.cumsum(kinks[0]))[:-1])
     low, high, people = Fraction(extension.low), Fraction(extension.high), tally.people
     start = people * low + Fraction(int(begin[0]), 2**32) * (high - low)
     middle, step = (extension.low + extension.high) / 2, extension.slope / 2 / 2**extension.levels
     nobody = Rounded(middle).times(count - people)
     found, exact = [], []
-    for cell, part, rest in zip(cells, np.cumsum(parts[0]), np.cumsum(rests[0]), strict=True):
-        place = int(cell) * 2**48 + int(part) * 2**24 + int(rest)
-        whole, further = divmod(place, 2**48)
-        rise = Rounded(float(whole)).plus(Rounded(further / 2**48)).times(step)
+    for cell, more, part in zip(cells, np.cumsum(left[0]), np.cumsum(parts[0]), strict=True):
+        place = (int(cell) + int(more)) * unit + int(part)
+        whole, further = divmod(place, unit)
+        rise = Rounded(float(whole)).plus(Rounded(further / unit)).times(step)
         total = rounded(float(start)).plus(rise).plus(nobody)
         found.append(rounded(total.value / count, total.error / count))
-        exact.append((start + Fraction(step) * place / 2**48 + (count - people) * Fraction(middle)) / count)
+        exact.append((start + Fraction(step) * place / unit + (count - people) * Fraction(middle)) / count)
     return found, exact
 
 

@@ -216,10 +216,10 @@ def test_a_mean_of_people_is_as_exact_as_it_is_taken_to_be(slope: float) -> None
         tally = extension.empty()
         x, ratings = np.sort(rng.random((crowd, 4)), axis=1), rng.choice([low, high, rng.uniform(low, high)], 4 * crowd)
         extension.add(tally, np.arange(0, 4 * crowd, 4), {"x0": x.ravel(), "rating": ratings})
-        begin, kinks, parts, rests = tally.sums
-        steps = [Fraction(int(a)) + Fraction(int(b), 2**24) + Fraction(int(c), 2**48)
+        begin, kinks, cells, parts = tally.sums
+        steps = [Fraction(int(a)) + Fraction(int(b)) + Fraction(int(c), 2**extension.bits)
                  for a, b, c in zip(*(np.concatenate([[0], np.cumsum(kinks[0])]).cumsum()[: 2**levels + 1],
-                                      np.cumsum(parts[0]), np.cumsum(rests[0])), strict=True)]  # fmt: skip
+                                      np.cumsum(cells[0]), np.cumsum(parts[0])), strict=True)]  # fmt: skip
         middle = (Fraction(low) + Fraction(high)) / 2
         start = crowd * Fraction(low) + Fraction(int(begin[0]), 2**32) * (Fraction(high) - Fraction(low))
         rise = Fraction(extension.slope) / 2 / 2**levels

@@ -24,11 +24,11 @@ the lowest rating's cone stays below 1 in the whole of [0, 1]; and so may `high`
 and compares are multiples of 2^-k of size 2 at the most, hence multiples of 2^-52 below 2^53 of them: exact in float64.
 Two cones meet at ((x_i + x_j) + (t_j - t_i))/2 with |t_j - t_i| <= |x_j - x_i|: a multiple of 2^-53 in [0, 1], exact
 too. So the kinks are those of the U and V of the rounded rows, to which the theorem applies; `high` and `low` were
-rounded inwards. They are binned in whole numbers, without rounding as long as 2^-(k+1) is a whole number of parts of a
-part of a cell. What remains is one number per person, the value at 0: it is rounded by 2^-33 of the range, once, and a
-few times by 2^-53, however many rows there are. The slack in the noise, a millionth, covers that many times over. The
-mean is not clipped to the range after that: people who all end on it would be clipped by as much as all of their
-roundings, which one other person in their midst would undo, and that is more than a millionth of one of 10,000 people.
+rounded inwards. They are binned in whole numbers, without rounding, as 2^-(k+1) is a part of a cell. What remains is
+one number per person, the value at 0: it is rounded by 2^-33 of the range, once, and a few times by 2^-53, however many
+rows there are. The slack in the noise, a millionth, covers that many times over. The mean is not clipped to the range
+after that: people who all end on it would be clipped by as much as all of their roundings, which one other person in
+their midst would undo, and that is more than a millionth of one of 10,000 people.
 QED.
 
 Proof: docs/theory.md#people and docs/theory.md#sums-over-people.
@@ -47,9 +47,7 @@ from quietq.noise.grid_path import MOST_POINTS
 from quietq.privacy.checks import count, ends, positive
 from quietq.privacy.errors import InvalidInput
 
-_PARTS = 2**24
-"""A place between two grid points is a whole number of parts of a cell, and a rest of so many parts of a part."""
-_ROWS_AT_ONCE = 2**14
+_ROWS_AT_ONCE = 2**13
 """Few enough that their arrays are small: the operating system takes longer to find memory for large ones than NumPy
 takes to fill them."""
 _SHARES = 2**32
@@ -68,8 +66,8 @@ class Extension(Statistic):
     In floating point the kernel's norm would amplify the rounding errors of a million people beyond what one of them
     can do, so sums are whole numbers, and no kink's place is rounded: each function keeps its range and slope exactly,
     however many rows there are. The four sums are, for each coordinate: the values at 0 above the lowest, in shares of
-    the range; the changes of slope up to each grid point since the one before, in units of slope/2; how far left of the
-    grid point these changes lie, in whole parts of a cell; and the rest, in parts of a part.
+    the range; the changes of slope up to each grid point since the one before, in units of slope/2; and how far left of
+    the grid point these changes lie in all, in cells and parts of a cell.
 
     With d coordinates a rating y is split evenly: y/d for each coordinate's own function, of range [low/d, high/d].
     """
@@ -93,8 +91,13 @@ class Extension(Statistic):
             raise InvalidInput(f"slope must be at most {_STEEPEST:g} times high - low, not {self.slope!r}.")
 
     def empty(self) -> Tally:
-        kinks, parts, rests = np.zeros((3, self.dimension, 2**self.levels + 1), np.int64)
-        return Tally(0, [np.zeros(self.dimension, object), kinks, parts, rests])
+        kinks, cells, parts = np.zeros((3, self.dimension, 2**self.levels + 1), np.int64)
+        return Tally(0, [np.zeros(self.dimension, object), kinks, cells, parts])
+
+    @property
+    def bits(self) -> int:
+        """A part of a cell is 2^-bits of it, and 2^-53 of the box or more: places of kinks are whole numbers of it."""
+        return min(53 - self.levels, 48)
 
     def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
         """Adds people whose rows are in the order of x0. Coordinates must lie in [0, 1] and ratings in the range."""
@@ -111,11 +114,12 @@ class Extension(Statistic):
 
     def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "dimension grid"]:
         """To some places of float64 (`noise.rounding.FLOAT64`), which counts what is rounded here."""
-        begin, kinks, parts, rests = tally.sums
-        carried, rests = np.divmod(np.cumsum(rests, axis=1), _PARTS)
-        cells, parts = np.divmod(np.cumsum(parts, axis=1) + carried, _PARTS)
+        begin, kinks, cells, parts = tally.sums
+        carried, parts = np.divmod(parts, 2**self.bits)
+        over, parts = np.divmod(np.cumsum(parts, axis=1), 2**self.bits)
+        cells = np.cumsum(cells + carried, axis=1) + over
         cells[:, 1:] += np.cumsum(np.cumsum(kinks, axis=1)[:, :-1], axis=1)
-        rises = self.slope / 2 / 2**self.levels * (cells + (parts * _PARTS + rests) / _PARTS**2)
+        rises = self.slope / 2 / 2**self.levels * (cells + parts / 2**self.bits)
         share = 1 / self.dimension
         low, high, middle = self.low * share, self.high * share, (self.low + self.high) / 2 * share
         span = Fraction(high) - Fraction(low)
@@ -133,8 +137,9 @@ class Extension(Statistic):
     def _add(
         self, sums: list[np.ndarray], starts: Starts, x: np.ndarray, y: np.ndarray, low: float, high: float
     ) -> None:
-        size, slope = 2**self.levels, self.slope
-        unit = 1 / min(2**52, _PARTS**2 * size // 2)
+        slope, unit = self.slope, 2.0 ** (1 - self.bits - self.levels)
+        at_zero, kinks, cells, parts = sums
+        fit, since = 2 ** (61 - self.bits), 0  # rows whose kinks' parts surely fit into an integer of 64 bits
         lengths = np.diff(starts, append=len(x))
         for length in np.unique(lengths):
             # People with as many rows as each other are one matrix, with a column for each.
@@ -148,9 +153,27 @@ class Extension(Statistic):
                 above = (lowest - low + slope * upper_at_zero) / (high - low)
                 below = (highest - low - slope * lower_at_zero) / (high - low)
                 shares = np.clip((above + below) / 2, 0.0, 1.0)
-                sums[0] += int(np.rint(shares * _SHARES).astype(np.int64).sum())
-                _add_kinks(np.subtract, sums[1:], falls, size)
-                _add_kinks(np.add, sums[1:], rises, size)
+                at_zero += int(np.rint(shares * _SHARES).astype(np.int64).sum())
+                self._add_kinks(np.subtract, kinks, parts, falls)
+                self._add_kinks(np.add, kinks, parts, rises)
+                since += rows.size
+                if since > fit - _ROWS_AT_ONCE:
+                    self._carry(cells, parts)
+                    since = 0
+        self._carry(cells, parts)
+
+    def _add_kinks(self, add: np.ufunc, kinks: np.ndarray, parts: np.ndarray, places: list[np.ndarray]) -> None:
+        """Adds how many places lie just left of each grid point or on it, and by how many parts of a cell in all."""
+        for place in places:
+            from_zero = (place * 2.0 ** (self.bits + self.levels)).astype(np.int64).ravel()
+            grid = -(-from_zero >> self.bits)
+            add.at(kinks, grid, 1)
+            add.at(parts, grid, (grid << self.bits) - from_zero)
+
+    def _carry(self, cells: np.ndarray, parts: np.ndarray) -> None:
+        """Makes whole cells of parts."""
+        cells += parts >> self.bits
+        parts &= 2**self.bits - 1
 
 
 def cones(
@@ -180,7 +203,9 @@ def cones(
     meets = (x[:-1] + x[1:] + np.diff(tip, axis=0)) / 2
     np.maximum(left[1:], meets, out=left[1:])
     np.minimum(right[:-1], meets, out=right[:-1])
-    return np.maximum(left, 0.0, out=left), right, np.minimum(top, tip[0] + x[0])
+    np.maximum(left, 0.0, out=left)
+    np.minimum(right, 1.0, out=right)
+    return left, right, np.minimum(top, tip[0] + x[0])
 
 
 def _running_minimum(heights: np.ndarray) -> np.ndarray:
@@ -191,19 +216,3 @@ def _running_minimum(heights: np.ndarray) -> np.ndarray:
     for above, below in itertools.pairwise(heights):
         np.minimum(above, below, out=below)
     return heights
-
-
-def _add_kinks(add: np.ufunc, sums: list[np.ndarray], positions: list[np.ndarray], size: int) -> None:
-    """Adds how many positions below 1 lie just left of each grid point or on it, and by how many parts and rests."""
-    kinks, parts, rests = sums
-    places = np.minimum(np.stack(positions).ravel(), 1.0)
-    ends = np.count_nonzero(places == 1)
-    places *= size
-    above = np.ceil(places)
-    grid = above.astype(np.int64)
-    left = (above - places) * _PARTS
-    whole = np.floor(left)
-    add.at(kinks, grid, 1)
-    kinks[size] = add(kinks[size], -ends)  # which are not below 1
-    add.at(parts, grid, whole.astype(np.int64))
-    add.at(rests, grid, ((left - whole) * _PARTS).astype(np.int64))
