@@ -107,7 +107,7 @@ def plan(
             f"{one.correlation:.2f}",
             f"{min(one.correlations):.2f} to {max(one.correlations):.2f}",
             f"{one.regret:.2f}",
-            found.people_needed(one.noise),
+            found.people_for(one),
         )
         for one in found.expected
     ]

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -25,9 +26,6 @@ MOST_DRAWS = 10_000
 MOST_ROWS = 200_000
 """How many rows are simulated at the most to find the number of people that it takes."""
 
-Progress = Callable[[int, int], None]
-"""Told how many rows were simulated so far, and how many there are to be as far as is known."""
-
 
 @dataclass(frozen=True)
 class ExpectedError:
@@ -40,6 +38,8 @@ class ExpectedError:
     regrets: tuple[float, ...]
     """How far the state, item or (in each state) action that the release likes best is below the best one: 0 is the
     best, 1 a random one."""
+    needed: int | None = None
+    """About how many people it takes to be useful, if `plan` looked for it; None if more than it tried."""
 
     @property
     def correlation(self) -> float:
@@ -60,8 +60,6 @@ class PeopleNeeded:
     useful: float
     """The correlation from which on a release is taken to be useful."""
     expected: tuple[ExpectedError, ...]
-    needed: dict[str, int | None]
-    """By estimator: about how many people it takes to be useful; None if more than `tried`."""
     tried: int
     """The most people that a simulation is made for."""
     chosen: str
@@ -69,34 +67,25 @@ class PeopleNeeded:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        estimators = [
-            {
-                "noise": one.noise,
-                "correlation": one.correlation,
-                "regret": one.regret,
-                "correlations": list(one.correlations),
-                "regrets": list(one.regrets),
-                "needed": self.needed[one.noise],
-            }
-            for one in self.expected
-        ]
-        shown = {name: getattr(self, name) for name in ("people", "useful", "tried", "chosen")}
+        each = [asdict(one) | {"correlation": one.correlation, "regret": one.regret} for one in self.expected]
+        for one in each:
+            del one["people"]
         asked = asdict(self.survey)
         del asked["segment_rows"]  # a plan is for comparisons of single states
-        return asked | shown | self.budget.to_dict() | {"estimators": estimators}
+        shown = {name: getattr(self, name) for name in ("people", "useful", "tried", "chosen")}
+        return asked | shown | self.budget.to_dict() | {"estimators": each}
 
     def __str__(self) -> str:
         lines = [
             f"{one.noise}: correlation {one.correlation:.2f} ({min(one.correlations):.2f} to "
-            f"{max(one.correlations):.2f}), regret {one.regret:.2f}; useful from {self.people_needed(one.noise)}"
+            f"{max(one.correlations):.2f}), regret {one.regret:.2f}; useful from {self.people_for(one)}"
             for one in self.expected
         ]
         return "\n".join(lines)
 
-    def people_needed(self, noise: str) -> str:
-        """In words."""
-        number = self.needed[noise]
-        return f"more than {self.tried:,} people" if number is None else f"about {number:,} people"
+    def people_for(self, one: ExpectedError) -> str:
+        """Says how many people an estimator takes to be useful."""
+        return f"more than {self.tried:,} people" if one.needed is None else f"about {one.needed:,} people"
 
 
 def plan(
@@ -112,7 +101,7 @@ def plan(
     useful: float = 0.9,
     draws: int = 5,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> PeopleNeeded:
     """Simulates releases of synthetic people, and says what to expect of a private reward, before anything is spent.
 
@@ -131,7 +120,7 @@ def plan(
         useful: The correlation at which a reward is useful.
         draws: Simulated releases of each estimator.
         seed: Makes the simulations repeatable.
-        progress: Is called with how many of how many simulations are done.
+        progress: Is called with how many of how many estimators are done.
 
     >>> found = plan("ratings", Budget(1, 1e-5), people=100, rows=5, dimension=2, draws=1)
     >>> found.chosen, found.expected[0].people
@@ -152,28 +141,16 @@ def plan(
         raise InvalidInput(f"useful must be a correlation between 0 and 1, not {useful!r}.")
     if sentence := weak_promise(budget, people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=2)
-    done, total = 0, len(names) * draws * people * rows
-
-    def add(simulated: int) -> None:
-        nonlocal done
-        done += simulated
-        if progress is not None:
-            progress(done, total)
-
-    add(0)
-    found, needed, most = [], {}, max(people, MOST_ROWS // rows)
+    found, most = [], max(people, MOST_ROWS // rows)
     for name in names:
-        one = expected(survey, people, budget, name, draws=draws, seed=seed, progress=add)
-        found.append(one)
-
-        def ask(number: int, name: str = name) -> float:
-            nonlocal total
-            total += draws * number * rows
-            return expected(survey, number, budget, name, draws=draws, seed=seed, progress=add).correlation
-
-        needed[name] = _find(people, one.correlation, useful, most, ask)
+        expect = partial(expected, survey, budget=budget, noise=name, draws=draws, seed=seed)
+        one = expect(people)
+        needed = _find(people, one.correlation, useful, most, lambda number, expect=expect: expect(number).correlation)
+        found.append(replace(one, needed=needed))
+        if progress is not None:
+            progress(len(found), len(names))
     found.sort(key=lambda one: -one.correlation)
-    return PeopleNeeded(people, survey, budget, useful, tuple(found), needed, most, names[0])
+    return PeopleNeeded(people, survey, budget, useful, tuple(found), most, names[0])
 
 
 def expected(
@@ -184,7 +161,6 @@ def expected(
     *,
     draws: int = 5,
     seed: int = 0,
-    progress: Callable[[int], None] | None = None,
 ) -> ExpectedError:
     """Simulates what to expect of an estimator.
 
@@ -198,18 +174,13 @@ def expected(
         noise: The estimator, by its name in `privatise`.
         draws: Simulated releases.
         seed: Makes the simulations repeatable.
-        progress: Is called with the number of rows that were simulated.
 
     """
     _check(people, survey, budget)
     draws, seed = count("draws", draws, most=MOST_DRAWS), count("seed", seed, 0, 2**63 - 1)
-    scores = []
     with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
         warnings.simplefilter("ignore", PrivacyWarning)  # nobody is there to protect
-        for score in pool.map(lambda draw: _try(survey, people, budget, noise, (seed, draw)), range(draws)):
-            scores.append(score)
-            if progress is not None:
-                progress(people * survey.rows)
+        scores = list(pool.map(lambda draw: _try(survey, people, budget, noise, (seed, draw)), range(draws)))
     correlations, regrets = zip(*scores, strict=True)
     return ExpectedError(noise, people, correlations, regrets)
 
