@@ -21,19 +21,19 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from quietq.feedback.imitation_statistics import ImitationGradient, OwnReturns, StateMoments, layers, number_of_weights
-from quietq.feedback.sessions import Sessions
-from quietq.mechanisms.noisy_quantile import noisy_quantile
-from quietq.mechanisms.release import (
-    AnyFeedback,
-    Mechanism,
-    Query,
-    mean_of_people,
-    release,
-    simulate as simulate_release,
+from quietq.feedback.imitation_statistics import (
+    ImitationGradient,
+    OwnNumber,
+    OwnReturns,
+    ReachCounts,
+    StateMoments,
+    layers,
+    number_of_weights,
 )
+from quietq.feedback.sessions import Sessions
+from quietq.mechanisms.release import Mechanism, Query, mean_of_people, release_or_simulate
 from quietq.noise.own_values import shows_nothing
-from quietq.privacy import Account, Budget, Certificate, InvalidInput, PrivacyWarning, weak_promise
+from quietq.privacy import Account, Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import instance, interval, real
 from quietq.released.private_network import PrivatePolicy
@@ -86,7 +86,7 @@ class Clone(NamedTuple):
 class Cloning(Mechanism):
     """A policy of one hidden layer, and where states lie."""
 
-    name = "clone"
+    name, feedback_kind = "clone", "sessions"
     releases = "policy"
     asks_code = False
     error_unit = "of one query, in units of what one person adds"
@@ -121,15 +121,16 @@ class Cloning(Mechanism):
             "gradients; it cannot do better than good people do.",
         )
 
-    @classmethod
-    def is_for(cls, feedback: AnyFeedback) -> bool:
-        return isinstance(feedback, Sessions)
-
     def run(self) -> Generator[Query, np.ndarray, Clone]:
         normal = yield from self._ask_where_states_lie()
         threshold = None
         if self.own is not None:
-            threshold = yield from self._ask_for_threshold(self.own)
+            # The largest return found that enough people reach. A higher one is taken only if noise is unlikely to
+            # explain that: with few people or a small budget it stays low, and everybody is imitated.
+            rounds, margin = self.settings.threshold_rounds, self.settings.margin
+            threshold = yield from noisy_quantile(
+                self.own, self.own.returns, self.best, self.people, self._mu_threshold, rounds, margin
+            )
         weights = yield from self._descend(normal, threshold)
         return Clone(normal, threshold, weights)
 
@@ -149,15 +150,6 @@ class Cloning(Mechanism):
             variance = np.clip(square - mean**2, min(2 * query.law.sigma, 1.0), self.settings.clip**2)
             middle, scale = np.clip(middle + scale * mean, 0.0, 1.0), scale * np.sqrt(variance)
         return np.stack([middle, scale])
-
-    def _ask_for_threshold(self, own: OwnReturns) -> Generator[Query, np.ndarray, float]:
-        """The largest return found that at least the share `best` of the people reach.
-
-        A higher one is taken only if noise is unlikely to explain that enough people reach it: with few people or
-        a small budget the threshold stays low, and everybody is imitated.
-        """
-        rounds, margin = self.settings.threshold_rounds, self.settings.margin
-        return noisy_quantile(own, own.returns, self.best, self.people, self._mu_threshold, rounds, margin)
 
     def _descend(
         self, normal: Float[np.ndarray, "2 states"], threshold: float | None
@@ -213,6 +205,35 @@ class Cloning(Mechanism):
         )
 
 
+def noisy_quantile(
+    own: OwnNumber, within: tuple[float, float], share: float, people: int, mu: float, rounds: int, margin: float = 0.0
+) -> Generator[Query, np.ndarray, float]:
+    """Asks for the largest number found that at least a share of the people reach, by bisection with noisy counts.
+
+    Each count is the mean of (1, 0) or (0, 1) over all people, so replacing one of N moves it by at most sqrt(2)/N.
+    Which number is asked about next depends on earlier answers alone.
+
+    Args:
+        own: The number of each person.
+        within: The public range that is halved; everybody reaches its low end.
+        share: The share of the people who are to reach the number, among those who are there.
+        people: The declared number of people.
+        mu: What each count may cost.
+        rounds: The number of counts: the quantile is found to 1/2^rounds of the range.
+        margin: So many standard deviations of its noise must a count exceed what is asked for. Above 0, noise is
+            unlikely to make up that enough people reach a number: with few people the quantile found stays low.
+
+    """
+    low, high = within
+    for _ in range(rounds):
+        middle = (low + high) / 2
+        query = mean_of_people(ReachCounts(own, middle), people, mu)
+        reach, fall_short = yield query
+        enough = share * (reach + fall_short) + margin * query.law.sigma
+        low, high = (middle, high) if reach >= enough else (low, middle)
+    return low
+
+
 def network_size(people_times_mu: float, numbers: int) -> tuple[int, int]:
     """The public rule for the hidden units and the number of gradients, chosen on development systems.
 
@@ -266,8 +287,6 @@ def clone(
     if budget.is_pure:
         raise InvalidInput("A policy that imitates people has Gaussian noise: delta must be above 0.")
     mechanism = Cloning(sessions, budget, _range_of_returns(sessions, returns, best), best)
-    if sentence := weak_promise(budget, sessions.people):
-        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     if sessions.people * budget.mu < ENOUGH:
         warnings.warn(
             f"{sessions.people} people times mu = {budget.mu:.3g} is {sessions.people * budget.mu:.3g}, and below "
@@ -275,10 +294,7 @@ def clone(
             UserWarning,
             stacklevel=3,
         )
-    if simulate is not None:
-        return simulate_release(mechanism, sessions, simulate)
-    instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")
-    return release(mechanism, sessions, account)
+    return release_or_simulate(mechanism, sessions, account, simulate)
 
 
 def _range_of_returns(

@@ -25,7 +25,7 @@ from jaxtyping import Float, Int
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.row_statistics import Loss
 from quietq.feedback.statistic import Columns, Starts, Vector
-from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
+from quietq.mechanisms.release import Mechanism, Query, mean_of_people
 from quietq.noise.feature_maps import Categorical, FeatureMap, Polynomials
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.account import Issued
@@ -140,12 +140,8 @@ class CheckedReward(Issued):
 class RewardCheck(Mechanism):
     """One noisy mean of votes and cosines."""
 
-    name, releases = "check", "reward"
+    name, feedback_kind = "check", "rows"
     error_unit: ClassVar[str] = "of a share"
-
-    @classmethod
-    def is_for(cls, feedback: AnyFeedback) -> bool:
-        return isinstance(feedback, Feedback) and feedback.loss is not None
 
     def __init__(self, reward: PrivateFunction, feedback: Feedback, budget: Budget) -> None:
         """Refuses what does not fit; only what is public of the feedback is looked at."""

@@ -32,7 +32,7 @@ from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.feedback.transition_statistics import row_by_row
-from quietq.mechanisms.noisy_quantile import noisy_quantile
+from quietq.mechanisms.clone import noisy_quantile
 from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.privacy import Budget, Certificate, InvalidInput
 from quietq.privacy.account import Issued
