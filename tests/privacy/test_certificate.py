@@ -452,10 +452,10 @@ def test_no_certificate_takes_long_to_read() -> None:
 
     def seconds(record: dict[str, Any]) -> float:
         vertices.cache_clear()
-        begin = time.perf_counter()
+        begin = time.process_time()
         with contextlib.suppress(InvalidCertificate):
             Certificate.from_dict(record)
-        return time.perf_counter() - begin
+        return time.process_time() - begin
 
     usual = min(seconds(ordinary) for _ in range(5))
     assert max(min(seconds(record) for _ in range(3)) for record in crafted) < 200 * usual
