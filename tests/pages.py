@@ -62,7 +62,6 @@ ELSEWHERE = {
     ("ledger", "sql"): "ledger/test_ledger_servers.py",
     ("serving", "sh"): "server/test_serve_docs.py",
     ("serving", "python"): "server/test_serve_docs.py",
-    ("reading-a-certificate", "python"): "test_certificate_pages.py",
 }
 """Blocks that tests of their own run, by page and language."""
 EXACT = ("quietq calibrate", "quietq limits", "quietq worlds")

@@ -33,7 +33,7 @@ for package in ("statsmodels", "polars", "matplotlib", "jax", "stable_baselines3
     pytest.importorskip(package)
 
 PAGES = (
-    "README.md", "quick-start", "what-is-protected", "release", "ledger", "agents", "methods", "audit",
+    "README.md", "quick-start", "what-is-protected", "release", "ledger", "methods", "audit",
     "reconstruction", "worlds", "reproduction",
 )  # fmt: skip
 [DEMO] = [step for step in steps_of("README.md") if step.text.startswith("make demo")]
@@ -51,7 +51,7 @@ def test_every_block_works_as_it_stands(newcomer: Newcomer, step: Step) -> None:
 
 @pytest.mark.slow  # sixty thousand steps of PPO; the test above takes a thousand
 def test_the_example_ends_with_the_score_that_it_says(tmp_path: Path) -> None:
-    data, example, *_ = steps_of("README.md")
+    _, data, example, *_ = steps_of("README.md")
     print_of(tmp_path, lambda: run_command(shlex.split(data.text)[1:]))
     printed = print_of(tmp_path, lambda: exec(compile(example.text, "README.md", "exec"), {"__name__": "__main__"}))
     [promised] = re.findall(r"# (.*)$", example.text.strip())
@@ -59,9 +59,7 @@ def test_the_example_ends_with_the_score_that_it_says(tmp_path: Path) -> None:
 
 
 NOT_RUN = {
-    "serving": ["a configuration for machines of one's own"],
     "quick-start": ["it installs"],
-    "sessions": ["needs Box2D, tests/examples/test_lander.py runs it"],
     "real-people": ["it installs", "it takes hours, and writes into the repository"],
 }
 """Every block that is not run, and why."""

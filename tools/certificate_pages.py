@@ -11,7 +11,6 @@ import ast
 import contextlib
 import inspect
 import io
-import re
 import textwrap
 import typing
 from pathlib import Path
@@ -32,17 +31,11 @@ For the person who must sign off a release. You need no mathematics: this page, 
 engineer who made it.
 
 A certificate is a *statement*, not a proof: anybody can write such a file. What an unmodified quietq releases carries a
-true one (`quietq verify FILE --key KEY` shows who signed it), **if the assumptions marked as trusted hold**. Those are what
-you sign for. **Trusted**: no code can see it, so somebody has to vouch for it. **Enforced**: quietq's code makes sure of it,
-and there is nothing to ask. A **note** promises nothing.
+true one (`quietq verify FILE --key KEY` shows who signed it), **if the assumptions marked as trusted hold**: no code can
+see these, so somebody has to vouch for them. **Enforced** ones are made sure of by quietq's code. A **note** promises nothing.
 """
 
-EXAMPLES = (
-    (
-        "A reward",
-        "A reward from 300 people's ratings of rooms, by warmth and light, charged to an account. The ratings are synthetic; "
-        "the certificate does not depend on them.",
-        """\
+EXAMPLE = """\
 import numpy as np
 import polars as pl
 import quietq as qq
@@ -53,28 +46,18 @@ rooms = pl.DataFrame({"person": np.repeat(np.arange(300), 10), "warmth": rng.uni
 people = qq.Ratings.read(rooms, state=["warmth", "light"], box=[(15, 25), (0, 1)], low=1, high=5, people=300)
 budget = qq.Budget(epsilon=1, delta=1e-5)
 certificate = qq.privatise(people, budget, account=qq.Accountant(budget)).certificate
-""",
-    ),
-    (
-        "A private world",
-        "A private world from 1,000 people's sessions. A tenth of the budget was kept for a later check, which is why ε is odd: "
-        "budgets are divided by the squares of μ.",
-        """\
-steps = pl.DataFrame({"person": np.repeat(np.arange(1000), 5), "step": np.tile(np.arange(5), 1000),
-                      "level": rng.random(5000), "next": rng.random(5000), "dose": rng.choice(["low", "high"], 5000),
-                      "reward": rng.random(5000), "stopped": np.tile([0, 0, 0, 0, 1], 1000)})
-people = qq.Sessions.read(steps, state=["level"], next_state=["next"], action="dose", actions=["low", "high"],
-                          reward="reward", low=0, high=1, end="stopped", box=[(0, 1)], people=1000)
-whole = qq.Budget(epsilon=1, delta=1e-5)
-for_world, for_check = whole.split(0.9, 0.1)
-certificate = qq.privatise(people, for_world, account=qq.Accountant(whole)).certificate
-""",
-    ),
-)
+"""
+ABOUT = """
+## A reward, line by line
+
+From 300 people's synthetic ratings of rooms, by warmth and light, charged to an account.
+
+"""
 
 REST = """
-Other kinds of release, such as [bandits](bandits.md), have lines of their own: every trusted one, with what to ask, is in
-[every field of a certificate](certificate-fields.md#trusted-assumptions).
+Its other lines are marked as enforced or as notes: there is nothing to ask about them. Other kinds of release have lines of
+their own: every trusted one, with what to ask, is in [every field of a
+certificate](certificate-fields.md#trusted-assumptions).
 
 ## If something proves wrong later
 
@@ -123,8 +106,7 @@ A certified certificate is checked when it is made, before anything is drawn or 
 - the `assumptions` say who vouches for the relation, how noise was drawn and rounded, that settings were chosen without the
   data, that random bits are fair, and whether the release was charged; numbers stated twice agree.
 
-That shows that the parts fit each other, not that the noise was drawn or an account charged: whoever changes all parts
-alike has written another statement, which takes a signature to tell from yours.
+That shows that the parts fit each other, not that the noise was drawn or an account charged.
 """
 
 ENFORCED = (
@@ -139,49 +121,27 @@ def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def reading() -> str:
-    """The page for whoever signs: three certificates, each line of which is explained where it first occurs."""
-    parts, names, known, asked = [READING], {}, set(), set()
-    for title, about, code in EXAMPLES:
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(code, title, "exec"), names)
-        certificate = names["certificate"]
-        rows, plain = [], []
-        for audience in ("signer", "engineer"):
-            for line in explain(certificate, audience):
-                if opening(line) in known:
-                    continue
-                known.add(opening(line))
-                if not line.ask:
-                    plain.append(f"- {shown(line, audience)}")
-                else:
-                    rows.append((shown(line, audience), "as above" if line.ask in asked else line.ask))
-                    asked.add(line.ask)
-        parts += [
-            f"\n## {title}, line by line\n\n{textwrap.fill(about, WIDTH)}\n\n```python\n{code}print(certificate)\n```\n\n",
-            "" if len(parts) == 1 else "Lines that read as those above are left out.\n\n",
-            table(("line", "what it means, what to ask"), rows),
-            "\nThere is nothing to ask about the other lines:\n\n" + "\n".join(plain) + "\n",
-        ]
-    return "".join([*parts, REST])
+    """The page for whoever signs: a certificate, line by line."""
+    names = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(EXAMPLE, "example", "exec"), names)
+    lines = [
+        (audience, line) for audience in ("signer", "engineer") for line in explain(names["certificate"], audience)
+    ]
+    rows = [(shown(line, audience), line.ask) for audience, line in lines if line.ask]
+    return "".join([READING, ABOUT, table(("line", "what it means, what to ask"), rows), REST])
 
 
 def shown(line: Sentence, audience: str) -> str:
     who = " (for the engineer)" if audience == "engineer" else ""
-    # What a certificate says of the size of a world's steps is estimated from its own draw, new each time.
-    text = re.sub(r"\d\.\d+", "…", line.text) if line.text.startswith("Steps of ") else line.text
-    return text if line.mark == "promise" else f"**{line.mark}**{who}: {text}"
-
-
-def opening(line: Sentence) -> str:
-    """How a line begins: lines of the same meaning begin alike."""
-    return line.text[:30]
+    return line.text if line.mark == "promise" else f"**{line.mark}**{who}: {line.text}"
 
 
 def fields() -> str:
     """The page for programs: all records that a certificate is made of, and all assumptions."""
-    rows = [(f"`{name}`", said) for name, said in documented(Certificate)]
-    rows += [(f"`queries[].{name}`", said) for name, said in documented(AnsweredQuery)]
-    parts = [FIELDS, "## The fields\n\n", table(("field", "what it says"), rows), CHECKED]
+    said = [f"- `{name}`: {words}\n" for name, words in documented(Certificate)]
+    said += [f"- `queries[].{name}`: {words}\n" for name, words in documented(AnsweredQuery)]
+    parts = [FIELDS, "## The fields\n\n", *said, CHECKED]
     for title, union in (("Relations", AnyRelation), ("Norms", AnyNorm)):
         kinds = [
             (f"`{kind.__struct_config__.tag}`", ", ".join(f"`{one}`" for one in kind.__struct_fields__), first(kind))

@@ -8,7 +8,22 @@ each sum, and mu-GDP with Gaussian noise of deviation 1/mu. If x is the noisy me
     P(q > index(x, n, level)) <= exp(-level),    index = min over l of (1 - exp(-l x - level/n - w(l)))/(1 - exp(-l)),
 
 over 0 < l <= epsilon with w = 0 for Laplace noise, over l > 0 with w = l^2/(2 mu^2 n) for Gaussian noise. At level
-a ln(t), for any a > 1, regret is of order ln(T) sum_a (1/gap_a + 1/epsilon) (docs/theory.md#episodes).
+a ln(t), for any a > 1, regret is of order ln(T) sum_a (1/gap_a + 1/epsilon). The first two are proved in
+docs/theory.md#episodes.
+
+Proof of the regret. Let a best arm have mean m, let x_j be what its j-th episode of n_j = 2^(j-1) answers released, and
+X_j the largest level at which the index of x_j is below m; P(X_j > u) <= e^-u. While x_j is current, an arm that is
+shown because the best one is underrated is begun at a time t with a ln t < X_j, so t < e^(X_j/a), and its episode ends
+by 3t. Because t >= n_j, the expected number of such visits is at most
+
+    3 E[e^(X_j/a); X_j > a ln n_j] <= 3 n_j^-(a-1) a/(a - 1),
+
+and over j that is a geometric series: a constant, whatever T is. Otherwise an arm of gap D gets an episode only if its
+own index is at least m. With d(x) = max over l <= epsilon of -l x - ln(1 - m + m e^-l), that takes n d(x) <= a ln T.
+Half-way between the two means d >= min(D^2/2, epsilon D/4) (Hoeffding: -ln(1 - m + m e^-l) >= l m - l^2/8; take l =
+min(epsilon, 2D)), and x lies above that point with probability at most e^(-n d'), d' >= min(D^2/2, epsilon D/4) by the
+same theorem from above. So it has O(ln(T) max(1/D^2, 1/(epsilon D))) visits in expectation, and regret is
+O(sum ln(T)/D + arms ln(T)/epsilon).
 """
 
 import math

@@ -7,8 +7,20 @@ noisy (docs/theory.md#running-sums).
 
 Theorem (Shariff & Sheffet 2018). The running sums of xx' and xy are those of `running_sums`, and all that
 decides is computed from them and from the context of whoever is there. So what all others are shown is mu-GDP in one
-person's contexts and answers: joint differential privacy. With the widths of `confidence`, regret is of order
-d sqrt(T) + d^(3/4) sqrt(T)/sqrt(mu), up to logarithms (docs/theory.md#running-sums).
+person's contexts and answers: joint differential privacy (docs/theory.md#running-sums). With the widths of
+`confidence`, regret is of order d sqrt(T) + d^(3/4) sqrt(T)/sqrt(mu), up to logarithms.
+
+Proof of the widths. Symmetric noise N, of deviation s on the diagonal and s/sqrt(2) off it, is s times a standard
+normal vector in Frobenius norm, in which the largest eigenvalue is 1-Lipschitz with mean at most s sqrt(2d) (Gordon);
+so it is above s (sqrt(2d) + u) with probability at most exp(-u^2/2). The noise n on the sum of xy is s/sqrt(2) times a
+standard normal vector. With V = G + N + (1 + 2U) I and U = s (sqrt(2d) + u), eigenvalues of what was added to G lie
+between 1 + U and 1 + 3U, so w' = V^-1 (sum of xy + n) obeys
+
+    |x.(w' - w)| <= |x|_(V^-1) (sqrt(2 ln(6/b) + d ln(1 + t/(d (1 + U))))/2 + sqrt(1 + 3U) |w|
+                                + s (sqrt(d) + u)/sqrt(2 (1 + U)))
+
+by the self-normalised bound of Abbasi-Yadkori, Pal & Szepesvari (2011) for answers of range 1 with regulariser 1 + U.
+With u^2 = 2 ln(6 t^2/b) the three tails of all times add up to pi^2 b/12, and b/6 is left to sampling.
 """
 
 import math

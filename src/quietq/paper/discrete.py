@@ -2,9 +2,12 @@
 
 Theorem (the paper's Proposition 10 put right; docs/theory.md#noised-rewards). With independent N(0, sigma^2) noise on
 the rewards of n states and m actions, optimal values v' instead of v* have E max|v' - v*| <= sigma sqrt(2 ln(2nm))/(1 -
-gamma): optimal values move by at most the largest change of a reward over 1 - gamma, and the largest of nm Gaussians in
-size is at most sigma sqrt(2 ln(2nm)) in the mean. The true values of the policy that is greedy for v' lose at most
-twice that.
+gamma). The true values of the policy that is greedy for v' lose at most twice that.
+
+Proof. Bellman's operator contracts by gamma in the largest entry, so optimal values, and the policy's own, move by at
+most the largest change of a reward over 1 - gamma. The largest of nm Gaussians in size is the largest of 2nm variables
++-g_i, for which e^(t E max) <= sum of E e^(+-t g_i) = 2nm e^(t^2 sigma^2/2); t = sqrt(2 ln(2nm))/sigma gives
+sigma sqrt(2 ln(2nm)).
 """
 
 import math

@@ -63,9 +63,35 @@ def delta_of_two_sizes(alpha: float, beta: float, d: int, epsilon: float, tail: 
     Theorem. Let P = N(0, I_d) and Q = N(a, t^2 I_d), with |a| <= alpha and 1 <= t <= e^beta. For every epsilon >= 0
     the divergences H(P|Q) = sup_E P(E) - e^epsilon Q(E) and H(Q|P) are at most the largest of three numbers: both of
     them at |a| = alpha and t = e^beta, and what they are at |a| = alpha and t = 1, the delta of alpha-GDP. So nothing
-    less will do. Both grow with |a|; as functions of t they fall first, if at all, and rise then. The best E is a ball
-    or its outside. Its probability is an integral over the distance v from the line along a, which is chi distributed,
-    of what the ball leaves of that line. Proof: docs/theory.md#two-sizes.
+    less will do (docs/theory.md#two-sizes). The best E is a ball or its outside. Its probability is an integral over
+    the distance v from the line along a, which is chi distributed, of what the ball leaves of that line.
+
+    Proof. Let s = t^2 - 1 > 0 and a = |a| w. ln p/q is -s/(2 t^2) times the squared distance from c = -a/s, plus a
+    constant. So the best E is a ball around c for H(P|Q), and the outside of one for H(Q|P). Its radius r has, with e =
+    epsilon and e = -epsilon,
+
+        r^2 = (1 + s) (|a|^2 + s (d ln(1 + s) - 2e))/s^2.
+
+    (1) The shift. As E is the best one, only q changes: moving a along w changes H(P|Q) at the rate -e^epsilon times
+    the integral of <x - a, w> q/t^2 over E, and H(Q|P) at the rate of that integral. The ball's centre lies on the side
+    of a where <x - a, w> < 0, so whatever of the ball lies on the other side is in the ball when it is mirrored, and q
+    is the same there: the integral of <x - a, w> q over the ball is at most 0. Neither rate is negative.
+
+    (2) The size. The derivative of q by s is half its Laplacian. Both divergences change with s at a rate of half the
+    integral of <x - a, x - c> q/(r t^2) over the sphere, times e^epsilon for the first (Gauss). With R = |c - a| =
+    |a| (1 + s)/s and x = c + r u, q is in proportion to exp(k <u, w>), k = r R/t^2, so the rate has the sign of
+    v - A(k), where v = r/R and A(k) is the mean of <u, w> under that von Mises-Fisher density, for which A' = 1 - A^2 -
+    (d - 1) A/k > 0. From the formula for r,
+
+        (v^2)' = (v^2 - 1 + d v/k)/(s (1 + s)),    k'/k = v'/v - (2 + s)/(s (1 + s)).
+
+    Where v = A(k), put D = A'(k) = 1 - v^2 - (d - 1) v/k. Then 2 v v' = -(D - v/k)/(s (1 + s)), and
+
+        s (1 + s) (v - A(k))' = k/(2 v^2) (D - v/k)^2 + D k (2 + s) > 0.
+
+    So v - A(k) changes its sign at most once, from below: a divergence falls first, if at all, and rises then, and is
+    largest at an end. (Where r^2 <= 0, E is empty and H(P|Q) is 0; this happens for s in one interval, since
+    s ln(1 + s) is convex.)
     """
     wide, cut_off = math.exp(beta), max(tail * math.exp(-min(epsilon, 600.0)), 1e-300)
     masses = functools.partial(_masses, alpha, math.expm1(2 * beta), d, cut_off)  # of P and Q at their extremes
