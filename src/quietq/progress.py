@@ -1,4 +1,4 @@
-"""How far a long computation is, and about how much time is left, told on stderr."""
+"""How far a long computation is, and about how much time is left, shown on stderr."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ def progress_line(sentence: str) -> Iterator[Callable[[str], None]]:
 
 
 class NumberedSteps:
-    """The steps of a long command, told on stderr as each begins, and which of them is under way."""
+    """The steps of a long command, shown on stderr as each begins, and which of them is under way."""
 
     def __init__(self, titles: Sequence[str], shown: bool) -> None:
         self._titles = titles

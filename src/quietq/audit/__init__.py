@@ -1,4 +1,4 @@
-"""Lower bounds: what can be told from a release, measured by attack, beside what its certificate promises.
+"""Lower bounds: what can be learned from a release, measured by attack, beside what its certificate promises.
 
 A certificate is an upper bound, and an audit a lower one: it can refute a promise, never prove it. All of it is
 simulation, on which no release rests.

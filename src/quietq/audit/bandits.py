@@ -3,7 +3,7 @@
 Everybody brings a context (or None) and a table with an answer for each arm. `frozen_bandit` draws one transcript of
 noisy numbers and replays it to both streams, so that all decisions about others are the same, and measures how far
 apart the two are in all that was noised, in the norm that the noise hides. `audit_bandit` draws many transcripts of
-both, from fresh noise, and learns to tell them apart: it knows nothing of how noise is drawn, so it also finds noise
+both, from fresh noise, and learns to distinguish them: it knows nothing of how noise is drawn, so it also finds noise
 that is used twice.
 """
 

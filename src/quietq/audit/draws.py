@@ -1,4 +1,4 @@
-"""Audits of releases: many simulated draws from r and from r', told apart by the best test there is.
+"""Audits of releases: many simulated draws from r and from r', distinguished by the best test there is.
 
 Theorem (Neyman & Pearson). Of all tests with as many false alarms, a threshold on the likelihood ratio misses least.
 The law of the noise knows its density, so the log of that ratio is, summed over a mechanism's queries,
@@ -63,14 +63,14 @@ def audit_draws(
         draw: Gives the score of a release, larger where r' is likelier, or a row of numbers, for which a linear score
             is learned on a quarter of the draws.
         runs: How many releases there are of r, and as many of r'.
-        attack: What is told apart, for the finding.
+        attack: What is distinguished, for the finding.
         promise: What is promised.
         expected: How scores come out, by which thresholds are set; without it they are set on a quarter of the draws.
             What something was learned on is not judged.
         together: How many independent releases one draw gives the scores of.
         seed: Draws have the seeds that follow from it.
         confidence: With which all bounds hold together.
-        progress: Is told how many draws there were, and how many there will be.
+        progress: Is called with how many draws there were, and how many there will be.
 
     """
     began = time.monotonic()
@@ -145,7 +145,7 @@ class BestTest:
 
     @property
     def expected(self) -> Expected | None:
-        """How scores come out, which is known for Gaussian noise, if there is anything to tell apart."""
+        """How scores come out, which is known for Gaussian noise, if there is anything to distinguish."""
         return Expected(-(self.mu**2) / 2, self.mu, self.mu**2 / 2, self.mu) if self.mu else None
 
     @property
@@ -153,7 +153,7 @@ class BestTest:
         return self._first[0].size
 
     def audit(self, runs: int, move: str = "other data", attack: Attack | None = None, **options: Any) -> Finding:
-        """Releases both as often as that, by simulation, and tells them apart.
+        """Releases both as often as that, by simulation, and distinguishes them.
 
         What is found comes from the data that was given: unless that is public or synthetic, it is not private.
         """
@@ -234,7 +234,7 @@ def audit_mechanism(
 
     """
     # Outputs of one release have independent noise, so each is a release of its own when neighbours differ in that
-    # output alone: a function of many outputs, told apart output by output, is as many audits of one function.
+    # output alone: a function of many outputs, distinguished output by output, is as many audits of one function.
     outputs = 2000
     kernel, budget = Exponential(beta), Budget(epsilon_from_mu(positive("mu", mu), delta), delta)
     relation = RkhsBall(1 / math.sqrt(outputs), kernel.norm, actions=outputs)

@@ -25,10 +25,10 @@ from quietq.privacy import Budget, LipschitzBall
 from quietq.privacy.checks import count, one_of
 from quietq.worlds import WALK
 
-Audit = Callable[..., Finding]  # takes what is told how far it is, as `progress`
+Audit = Callable[..., Finding]  # takes what is called with how far it is, as `progress`
 Check = Callable[[], Movement]
 PEOPLE = 50
-"""Behind each release, unless told otherwise."""
+"""Behind each release, by default."""
 CLONE = "policy, clone of sessions"
 """What tables call a policy that imitates people."""
 SURVEYS = {
@@ -44,7 +44,7 @@ SURVEYS = {
 
 
 class PlannedAudit(NamedTuple):
-    """One line of the table of all audits: neighbours told apart by draws, and moved with the noise held fixed."""
+    """One line of the table of all audits: neighbours distinguished by draws, and moved with the noise held fixed."""
 
     title: str
     run: Audit | None = None

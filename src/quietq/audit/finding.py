@@ -47,7 +47,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Attack:
-    """Which pair was told apart, by what was seen of it, and how."""
+    """Which pair was distinguished, by what was observed of it, and how."""
 
     method: str
     world: str

@@ -267,7 +267,7 @@ class WorstRows:
     movement: Movement
 
     def audit(self, runs: int = 1000, **options: Any) -> Finding:
-        """Releases both as often as that, by simulation, and tells them apart by the likelihood ratio."""
+        """Releases both as often as that, by simulation, and distinguishes them by the likelihood ratio."""
         test = BestTest(self.mechanism, self.one, self.other)
         if self.movement.together is not None and self.mechanism.cost.mu is not None:
             mu = self.movement.together * self.mechanism.cost.mu  # in one transcript, and about that in others
@@ -318,7 +318,7 @@ def worst_rows(
     tries: int = 40,
     seed: int = 0,
 ) -> WorstRows:
-    """Searches for the rows of one person, and for others in their place, that a mechanism tells apart best.
+    """Searches for the rows of one person, and for others in their place, that a mechanism distinguishes best.
 
     What is found comes from these rows: take synthetic people.
 

@@ -37,7 +37,7 @@ View = Annotated[
 
 audit = typer.Typer(
     help="Measure the privacy loss of a release: it is drawn under two neighbouring rewards or sets of rows, and the "
-    "audit tries to tell them apart. Trainings are attacked by `quietq paper audit`.",
+    "audit tries to distinguish them. Trainings are attacked by `quietq paper audit`.",
     callback=show_help,
     invoke_without_command=True,
     subcommand_metavar="KIND [OPTIONS]",
@@ -78,7 +78,7 @@ def audit_reward(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """A private reward: drawn from two neighbouring rewards, and told apart by the best test."""
+    """A private reward: drawn from two neighbouring rewards, and distinguished by the best test."""
     from quietq.audit import audit_reward
     from quietq.audit.everything import check_confidence
     from quietq.feedback.own_function import OwnFunction

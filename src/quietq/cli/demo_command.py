@@ -35,7 +35,7 @@ What may be published, under the promise in {folder.CERTIFICATE}:
   {REPORT}: all of this in words and pictures, with an audit
 Every demo draws new noise: if you publish several, their budgets add up.
 
-NOT PRIVATE, for you only, because it looks at the true reward:
+NOT PRIVATE, for you only, because it uses the true reward:
   {folder.SCORES}: how well the agent does
 
 PRIVATE:

@@ -251,7 +251,7 @@ def audit(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the privacy loss of a method: it is trained under two neighbouring rewards, to be told apart."""
+    """Measure the privacy loss of a method: it is trained under two neighbouring rewards, to be distinguished."""
     from quietq.privacy.checks import count, one_of
 
     one_of("METHOD", method, ["all", *(name for name, one in METHOD_TABLE.items() if one.standing != "none")])

@@ -1,4 +1,4 @@
-"""`quietq plan`, `calibrate`, `limits` and `worlds`: what a budget buys, told before anything is spent.
+"""`quietq plan`, `calibrate`, `limits` and `worlds`: what a budget buys, shown before anything is spent.
 
 See docs/theory.md#gaussian-curve.
 """
@@ -196,7 +196,7 @@ def calibrate(
     """Tell how much noise a reward needs as a path: mu, sensitivity and sigma.
 
     It is what `quietq reward --noise path` and `privatise` draw: with the least noise about its mean or, with --level,
-    with the least noise. What they take by default where it is less is told too.
+    with the least noise. What they take by default where it is less is shown too.
     """
     from quietq.feedback.own_function import OwnFunction
     from quietq.mechanisms.candidates import choose

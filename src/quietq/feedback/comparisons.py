@@ -22,7 +22,7 @@ class Comparisons(Feedback):
     """People's choices between two states. It is the secret itself: make it private with `privatise`.
 
     What is released is a reward in log-odds: where it differs by 1 between two states, 73 % choose the better one. A
-    constant cannot be told from comparisons; over uniform states its mean is 0.
+    constant is not identified by comparisons; over uniform states its mean is 0.
 
     >>> import polars
     >>> rows = polars.DataFrame({"person": ["a", "b"], "x": [0.1, 0.2], "other": [0.9, 0.8], "choice": ["left", "tie"]})

@@ -94,7 +94,7 @@ class ReachCounts(Vector):
     """Whether a person's number reaches a threshold, and whether it does not: one of two numbers is 1.
 
     Neither is negative, so the vectors of two people are never more than a right angle apart. People without a step are
-    in neither number, so that a share of those who are there can be told.
+    in neither number, so that the share among those who are there can be computed.
     """
 
     right_angles = True

@@ -314,7 +314,7 @@ class SecondMoments(Vector):
     """How coordinates go together: second moments of a person's states, over their own length.
 
     Where a row compares k states, there are two matrices: Sum (x - m)(x - m)^T/(k - 1) for their mean m, and k m m^T;
-    else one, x x^T. Only upper triangles are told, with what is beside the diagonal times the root of 2, so that
+    else one, x x^T. Only upper triangles are given, with what is beside the diagonal times the root of 2, so that
     lengths are Frobenius norms. The matrices are positive semi-definite, so the vectors of two people are never more
     than a right angle apart.
     """

@@ -71,7 +71,7 @@ class Sessions(Feedback):
             source: A data frame (pandas or Polars), a CSV or Parquet file, several of them, or a Minari data set. Of
                 the last only `person` has to be named, as its infos or its episodes' metadata call it.
             person: The column that says who.
-            episode: The column that tells a person's episodes apart; without it all rows of a person are one.
+            episode: The column that distinguishes a person's episodes; without it all rows of a person are one.
             step: The column that orders the rows of an episode, which grows by 1 from one to the next; or that column
                 and by how much it grows, ("hour", 4), or ("hour", None) for any. Without it, rows are in order.
             state: The columns of the state.

@@ -29,7 +29,7 @@ class Steps(Schema):
 
     Cleaned rows have NaN where a cell cannot be used. Transitions have `s0..` and, if next states are known, `n0..`;
     `a0..` or `action`; `reward` and `propensity`, if there are such; `end`, `cut` and `first`; and `episode`, which
-    tells a person's episodes apart, with the place of the `step` in it, from 0 on.
+    distinguishes a person's episodes, with the place of the `step` in it, from 0 on.
     """
 
     pairs: bool = True

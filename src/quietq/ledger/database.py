@@ -1,7 +1,7 @@
 """One table that only grows, in SQLite or PostgreSQL, and a way to read all of it and add to it with nobody in between.
 
 Each use is a connection and a transaction of its own, so that processes, threads and forks may share a ledger. A COMMIT
-whose answer got lost is told apart from a failure before it: only the latter is certain to have changed nothing.
+whose answer got lost is distinguished from a failure before it: only the latter is certain to have changed nothing.
 """
 
 import os

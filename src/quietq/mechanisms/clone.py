@@ -146,7 +146,7 @@ class Cloning(Mechanism):
             query = mean_of_people(StateMoments(middle, scale, self.settings.clip), self.people, self._mu_states)
             mean, square = np.split((yield query), 2)
             mean = np.clip(mean, -1.0, 1.0)
-            # A variance below its noise cannot be told from none: the scale shrinks no faster than that.
+            # A variance below its noise cannot be distinguished from 0: the scale shrinks no faster than that.
             variance = np.clip(square - mean**2, min(2 * query.law.sigma, 1.0), self.settings.clip**2)
             middle, scale = np.clip(middle + scale * mean, 0.0, 1.0), scale * np.sqrt(variance)
         return np.stack([middle, scale])

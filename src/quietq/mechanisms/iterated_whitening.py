@@ -25,9 +25,9 @@ class WhiteningSettings:
     floor: float = 0.5
     """Eigenvalues are floored at so many times the largest that noise alone is expected to make."""
     most_of_features: float = 1e4
-    """Features that vary by less than one part in this of the box are not told from constants."""
+    """Features that vary by less than one part in this of the box count as constants."""
     most_of_targets: float = 1e5
-    """Residuals that are smaller than one part in this of the box are not told from none."""
+    """Residuals that are smaller than one part in this of the box count as zero."""
     rounding: float = 1e-12
     """Eigenvalues of the features' moments that are less than this part of the largest are 0, but for rounding."""
     pooling_rounds: int = 3
@@ -99,7 +99,7 @@ class Whitening:
         d, matrix = self.features, step @ self.matrix
         scale = np.linalg.norm(matrix[:d, 0])
         matrix, step = matrix / scale, step / scale
-        # What is too small against the box is not told from nothing: T stretches nothing by more than that.
+        # What is too small against the box counts as nothing: T stretches nothing by more than that.
         for part, most in ((slice(0, d), SETTINGS.most_of_features), (slice(d, None), SETTINGS.most_of_targets)):
             u, sizes, _ = np.linalg.svd(matrix[part, part])
             held = (u * np.minimum(1.0, most / sizes)) @ u.T

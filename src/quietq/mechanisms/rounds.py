@@ -63,7 +63,7 @@ class RoundSettings:
     tolerated_loss: float = 0.002
     """If noise can tell, this fraction of a gradient is lost at the most."""
     certainty: float = 3.0
-    """The number of standard deviations by which a loss must exceed its noise to be told."""
+    """The number of standard deviations by which a loss must exceed its noise to count."""
     memory: float = 0.95
     """What the weight of earlier estimates is multiplied by in each round: where features are not quite orthonormal,
     estimates from far away are biased, and averages of all would forget them too slowly."""
@@ -205,7 +205,7 @@ class Rounds(Mechanism):
 
     def _next_bound(self, bound: float, left: float, noise: float, widest: float) -> float:
         """Adaptive clipping: towards the target fraction or, where rare answers are to count, towards no loss at all,
-        as far as noise lets that be told.
+        as far as noise lets that be seen.
         """
         detected = SETTINGS.certainty * noise
         if self._tolerance and detected < SETTINGS.detectable_loss:

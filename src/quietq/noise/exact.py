@@ -1,7 +1,7 @@
 """Real numbers as they are: noise of an exact law, rounded once, with as many random bits as the rounding needs.
 
 A floating-point number drawn from 52 random bits has a largest value and gaps in its tail; whoever sees an output that
-one input can reach and another cannot has told them apart, so a promise of delta = 0 does not hold. Here a uniform
+one input can reach and another cannot has distinguished them, so a promise of delta = 0 does not hold. Here a uniform
 number is a real one: a `LazyUniform` holds its first bits, and is asked for more until what they leave open no longer
 matters. What is computed from it is an `Enclosure`, two decimal numbers between which the real result lies for certain
 (the standard library's `decimal` rounds its operations, logarithms and square roots correctly). `round_exactly` refines

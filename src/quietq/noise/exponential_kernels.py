@@ -7,7 +7,7 @@ zigzag, and least at beta = l/rho, where it is rho^2 + rho l. Its paths are Orns
 Theorem. For f(x) = f_1(x_1) + ... + f_d(x_d), releasing every f_i with independent noise of the i-th kernel is a
 Gaussian process mechanism in the direct sum, whose squared norm is the sum of the squared norms of the parts; the
 released sum has the kernel sum_i K_i. That is the norm of the parts as they are given: a sum has many splits into parts
-(a constant may go to any of them), and two of these can be told apart.
+(a constant may go to any of them), and two of these can be distinguished.
 
 Proof: docs/theory.md#exponential-kernel and docs/theory.md#sums-of-kernels.
 """

@@ -410,7 +410,7 @@ class PrivateBandit(Checked, ABC):
         self._handed_over = self.simulate is None
 
     def _forget(self) -> None:
-        """Drops all answers that were not noised yet: all, where they cannot be told from those that were."""
+        """Drops all answers that were not noised yet: all, where they cannot be distinguished from those that were."""
         self._replace(state=self._start())
 
     def _replace(self, **kept: object) -> None:

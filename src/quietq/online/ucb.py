@@ -6,7 +6,7 @@ moves as many sums by at most 1 as there are levels, so Laplace noise of scale l
 nodes of all arms together. The sum of the first n answers is that of as many nodes as n has ones in binary (Chan, Shi &
 Song 2011; Dwork, Naor, Pitassi & Rothblum 2010).
 
-Theorem (`LocalUCB`, local privacy; Gajane, Urvoy & Kaufmann 2017). `report` makes a coin of the answer, which shows 1
+Theorem (`LocalUCB`, local privacy; Gajane, Urvoy & Kaufmann 2018). `report` makes a coin of the answer, which shows 1
 with the answer's place in its range as probability, and passes it on as it is with odds of e^epsilon to 1, else turned
 round. Whatever the answer was, the odds of what is sent differ by a factor of at most e^epsilon, so each report is
 epsilon-DP by itself, and nobody has to be trusted with an answer. The mean of reports is 1/2 + (p - 1/2) (2 q - 1) for

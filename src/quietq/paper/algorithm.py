@@ -1,8 +1,8 @@
 """`published`: the paper's Algorithm 1, as it is listed (`text`) and as its authors ran it (`code`).
 
-There is no theorem here: the paper's proof does not hold, and the program can be told apart from its neighbour in a few
-runs (docs/errata.md). The certificate says `claimed` and names the conditions that fail. Two presets, because the paper
-and its program are different algorithms:
+There is no theorem here: the paper's proof does not hold, and the program can be distinguished from its neighbour in a
+few runs (docs/errata.md). The certificate says `claimed` and names the conditions that fail. Two presets, because the
+paper and its program are different algorithms:
 
 - `Published.text()`: greedy, no replay; after every 64 steps one gradient step of 3e-4; J noise paths in a row, shared
   by the values that act, learn and are bootstrapped from; it returns the value function *without* noise. What the
@@ -161,7 +161,7 @@ class Published(DeepQ):
 
         They are in float32, because nothing is certified that hangs on them.
         """
-        # Lines 14 to 18 add to a path point by point, as states come by. A path does not depend on what is asked of it,
+        # Lines 14 to 18 add to a path point by point, as states occur. A path does not depend on what is asked of it,
         # so that here all of it is drawn beforehand, one for each action; the code's two networks have one each.
         networks = 2 if self.preset == "code" else 1
         outputs = (self.paths(spaces, steps), networks, spaces.actions)

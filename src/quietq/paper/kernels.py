@@ -2,7 +2,7 @@
 
 Theorem. For f = theta . phi, releasing theta + z with z ~ N(0, sigma^2 I) is the Gaussian process mechanism in this
 kernel and releases the whole function; neighbours with |theta - theta'| <= Delta get mu = Delta/sigma. Where features
-are redundant, two thetas of one function can be told apart: what is protected is the norm of the weights as given. A
+are redundant, two thetas of one function can be distinguished: what is protected is the norm of the weights as given. A
 function that is projected on finitely many terms can differ by a little more than it did before, by the kernel's
 `stretch`. Proof: docs/theory.md#features.
 

@@ -108,7 +108,7 @@ class Account(ABC):
     @property
     @abstractmethod
     def book(self) -> object:
-        """What tells two accounts apart: equal for those that add up in one place."""
+        """What distinguishes two accounts: equal for those that add up in one place."""
 
 
 class Accountant(Account):

@@ -202,7 +202,7 @@ class Code(Enum):
         ENFORCED,
         SIGNER,
         "The parts of a world that were not declared as known are released with noise, and no row: dynamics, states, "
-        "and what was told of starts, rewards and termination.",
+        "and, where given, starts, rewards and termination.",
     )
     POLICY_CLONED = (
         "policy-cloned",

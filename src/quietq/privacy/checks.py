@@ -208,7 +208,7 @@ def is_own(thing: object) -> bool:
 def ask_code(what: str, function: Callable[..., Any], *given: Any, where: str = "an array of states") -> Any:
     """What a function of the caller's says of people's rows, which it must not see before the charge.
 
-    Of a failure no more is told than its type: its words and its frames may hold what it was given.
+    Of a failure no more is reported than its type: its words and its frames may hold what it was given.
     """
     try:
         return function(*given)

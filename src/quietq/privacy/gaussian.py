@@ -80,7 +80,7 @@ def _range_of_mu(epsilon: float, delta: float) -> tuple[float, float]:
     low = 2 * epsilon / (60 + math.sqrt(3600 + 2 * epsilon))
     high = 40 + math.sqrt(1600 + 2 * epsilon)
     if log_delta(epsilon, low) >= math.log(delta):
-        raise InvalidInput(f"epsilon {epsilon!r} is too large for delta {delta!r} to be told apart from 0.")
+        raise InvalidInput(f"epsilon {epsilon!r} is too large for delta {delta!r} to be distinguished from 0.")
     return low, high
 
 

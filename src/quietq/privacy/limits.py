@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from quietq.privacy.certificate import Certificate
 
 LARGE_EPSILON = 10.0
-"""From here on a promise says hardly anything, and whoever makes it is told."""
+"""From here on a promise says hardly anything, and whoever makes it is warned."""
 
 
 def steps_between(

@@ -2,8 +2,8 @@
 
 A `Record` is a frozen `msgspec.Struct`. A field's type carries its check (`Positive`, `Count`, `Line`, ...), and all
 checks and types are looked at when a record is built, be it by a caller or from a file: what cannot be built cannot be
-loaded. Records of several kinds are told apart by their tag, the field `kind` in JSON; a union of them is closed, and
-fields that a kind does not have are refused.
+loaded. Records of several kinds are distinguished by their tag, the field `kind` in JSON; a union of them is closed,
+and fields that a kind does not have are refused.
 """
 
 import functools

@@ -65,7 +65,7 @@ class Law(ABC):
     def distance(self, difference: np.ndarray) -> float:
         """Returns how far apart two vectors of numbers are, by their difference, in the norm that this noise hides."""
         raise InvalidInput(
-            f"How far apart {type(self).__name__} lets numbers be is not told by their difference alone."
+            f"The distance that {type(self).__name__} hides does not follow from the difference of numbers alone."
         )
 
     def log_density(self, noise: np.ndarray) -> float:

@@ -45,7 +45,7 @@ class WorldModel:
     start: Known | None = None
     step_rewards: tuple[float, float] | None = None
     """The range of the rewards of steps that end no episode, within the sessions' own. Then the rewards of steps that
-    end one, such as a crash's -100, are learned apart, as one mean: they do not smear over all states, and other
+    end one, such as a crash's -100, are learned separately, as one mean: they do not smear over all states, and other
     rewards have the noise of the narrow range."""
     moves: Mapping[int, Known] = field(default_factory=dict)
     circles: tuple[tuple[int, int], ...] = ()

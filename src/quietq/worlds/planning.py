@@ -148,12 +148,12 @@ def _in_unit(box: Box, states: np.ndarray) -> Float[np.ndarray, "points d"]:
 
 
 EPISODES = 2000
-"""Episodes that a mean return is taken over, unless told otherwise."""
+"""Episodes that a mean return is taken over, by default."""
 WalkPolicy = Callable[[np.ndarray], np.ndarray] | np.ndarray
 """Actions 0 and 1, shape (points,), or their probabilities, (points, 2), as a function of states or on the grid; an
 array may have an axis in front for the step, first step first."""
 CELLS = 2048
-"""Cells of the grid on which returns in the walk are computed, unless told otherwise."""
+"""Cells of the grid on which returns in the walk are computed, by default."""
 
 
 class Reference(NamedTuple):

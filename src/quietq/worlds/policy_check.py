@@ -53,7 +53,7 @@ ENOUGH = 60.0
 """People times mu from which on signs are asked for beside votes: below, medians are mostly noise, and votes have the
 whole budget. All three were chosen by draws of normal returns and distances."""
 CLEARLY = 1.0
-"""The z-score from which on an agreement is told from 0."""
+"""The z-score from which on an agreement counts as different from 0."""
 WORLDS_SPREAD = 10.0
 """How many times farther from the released world than its known noise says a person's own world may be."""
 REWARDS_SPREAD = 1.0
@@ -197,7 +197,7 @@ class Medians:
 
 @dataclass(frozen=True, eq=False)
 class Opinions(Vector):
-    """Each person's vote, 1/2 or -1/2, and sign, in [-1, 1]: those of the two that can be told."""
+    """Each person's vote, 1/2 or -1/2, and sign, in [-1, 1]: those of the two that can be computed."""
 
     worlds: OwnWorlds | None
     wanted: float
@@ -269,7 +269,7 @@ def _own(design: Float[np.ndarray, "rows k"], targets: Float[np.ndarray, "rows m
     try:
         values, vectors = np.linalg.eigh(design.T @ design)
     except np.linalg.LinAlgError:
-        return np.full((design.shape[1], targets.shape[1]), np.nan)  # who is not told counts as the middle
+        return np.full((design.shape[1], targets.shape[1]), np.nan)  # without a fit somebody counts as the middle
     values, along = np.maximum(values, 0.0)[:, None], vectors.T @ (design.T @ targets)
     whole, noise = (targets**2).sum(axis=0), np.ones(targets.shape[1])
     for _ in range(30):

@@ -1,7 +1,7 @@
 """The agent: one method in one world, with Stable-Baselines3's verbs.
 
 What `predict`, `q_values` and `save` reveal comes from what was released, and is covered by its certificate.
-What looks at the true reward is under `not_private` and in `evaluate`: for the operator only. Of what the file of an
+What uses the true reward is under `not_private` and in `evaluate`: for the operator only. Of what the file of an
 agent says of its training nothing is believed before it was checked.
 """
 

@@ -36,7 +36,7 @@ class EnvironmentSpaces:
 
 
 def some_states(box: Box) -> Float[np.ndarray, "states d"]:
-    """Public states all over the box, always the same: enough to tell two rewards apart."""
+    """Public states all over the box, always the same: enough to distinguish two rewards."""
     points = np.random.default_rng(0).random((257, box.dimension))
     return np.asarray(box.from_unit(flat(points))).reshape(points.shape)
 
@@ -67,7 +67,7 @@ class Method(ABC):
     name: ClassVar[str]
     spends: ClassVar[bool] = False  # whether it noises as it goes, so that every run is a release of its own
     uses_true_reward: ClassVar[bool] = True
-    """Whether training looks at the true reward; if not, even its learning curve is covered."""
+    """Whether training uses the true reward; if not, even its learning curve is covered."""
     output: ClassVar[Output] = "values"  # what its released networks give for each action
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class Method(ABC):
 
     @abstractmethod
     def finish(self, state: State, noise: Noise) -> Released:
-        """What is released at the end, a pytree of arrays, and all that `values` looks at."""
+        """What is released at the end, a pytree of arrays, and all that `values` uses."""
 
     def current(self, state: State, noise: Noise) -> Released:
         """What has been released so far, in the middle of training, without using noise up; None if nothing was."""

@@ -1,4 +1,4 @@
-"""Attacks on trainings: told apart from outside, with the noise held fixed, and rewards read off a policy."""
+"""Attacks on trainings: distinguished from outside, with the noise held fixed, and rewards read off a policy."""
 
 from quietq.privacy.errors import MissingExtra as MissingExtra
 

@@ -94,7 +94,7 @@ class Tags(UnitNoise):
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
         number = math.prod(shape)
         if number > len(self._left):
-            raise InvalidInput(f"At most {_TAGS} normals can be told apart: audit a smaller network.")
+            raise InvalidInput(f"At most {_TAGS} normals can be distinguished: audit a smaller network.")
         out, self._left = np.split(self._left, [number])
         self.drawn = np.append(self.drawn, out)
         return out.reshape(shape)
@@ -183,7 +183,7 @@ class FrozenStep:
         return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(public, eqx.is_array))], list(self._told)
 
     def _without(self, function: Callable[..., PyTree]) -> Callable[..., PyTree]:
-        """Compiled, with zeros in place of what it noises; the normals are told as it runs."""
+        """Compiled, with zeros in place of what it noises; the normals are given as it runs."""
 
         def tell(call: Protected) -> Array:
             jax.debug.callback(lambda normals: self._told.append(np.array(normals)), call.normals)

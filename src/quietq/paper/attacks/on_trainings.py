@@ -195,7 +195,7 @@ def audit_training(
     public_walk: bool | None = None,
     progress: Progress | None = None,
 ) -> Finding:
-    """Audits a method: trains under a reward and under its neighbour, and tells the two apart as well as it can.
+    """Audits a method: trains under a reward and under its neighbour, and distinguishes the two as well as it can.
 
     With a `public_walk`, only the noise differs between runs, which is what certificates are about and so the default
     for methods that have one; otherwise the adversary does not know how the walk went.

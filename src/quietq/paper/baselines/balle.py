@@ -4,7 +4,7 @@ Theorem (after Balle, Gomrokchi & Precup 2016). Let theta(X) be the weights of L
 m trajectories X, and S a beta-smooth bound of how far replacing one, states and rewards alike, can move theta.
 Then theta(X) + (S(X)/alpha) N(0, I) is (epsilon, delta)-DP for the alpha and beta of `smooth_sensitivity`; S comes from
 the bounds of `LeastSquares`, and everything computed from theta is post-processing. There is no mu: an account
-books it apart.
+books it separately.
 
 S(X) depends on the data, so it is *not* private and stays in here: neither the result nor the certificate has it, and
 the step that values are rounded to comes from the smallest S that any m trajectories could have

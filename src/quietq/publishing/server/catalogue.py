@@ -96,7 +96,7 @@ ServedFile = tuple[str, bytes]
 
 @dataclass(frozen=True)
 class Served:
-    """One release, and what is told about it."""
+    """One release, and what is said about it."""
 
     release: OpenedFile
     record: ReleaseRecord
@@ -205,7 +205,7 @@ def _output_names(function: Publishable) -> list[str]:
 
 
 def _told(kind: str, names: tuple[str, ...]) -> list[str]:
-    """Names that are numbers would be taken for values: they are told with their place."""
+    """Names that are numbers would be taken for values: they are shown with their place."""
 
     def told(place: int, name: str) -> str:
         if not _is_number(name):

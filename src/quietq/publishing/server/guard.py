@@ -24,7 +24,7 @@ _OTHER_HOST = "The Host header must name this machine, as localhost or 127.0.0.1
 
 
 class Metrics:
-    """What Prometheus is told by one worker: counts and times by route, never anything that a request contained."""
+    """What one worker reports to Prometheus: counts and times by route, never anything that a request contained."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._registry = here = CollectorRegistry()

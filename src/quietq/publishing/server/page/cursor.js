@@ -1,4 +1,4 @@
-// The cursor on the plot: moved by pointer and by key, told in words, and drawn over the plot with the asked state.
+// The cursor on the plot: moved by pointer and by key, said in words, and drawn over the plot with the asked state.
 
 import { element, find, shape, short } from "./elements.js";
 import { colour } from "./legend.js";
