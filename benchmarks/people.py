@@ -212,7 +212,7 @@ def measure_sessions(rows: int, engine: Literal["local", "ray"]) -> Iterator[tup
     def mostly_first(states: np.ndarray) -> np.ndarray:
         return np.tile([0.8, 0.1, 0.1], (len(states), 1))
 
-    values = Returns((mostly_first, uniform), uniform, None, box, 3, (0.0, 1.0), (0.0, 50.0), 0.9, False)
+    values = Returns((mostly_first, uniform), uniform, box, 3, (0.0, 1.0), (0.0, 50.0), 0.9, False)
     with tempfile.TemporaryDirectory() as folder:
         files = write_sessions(Path(folder), rows)
         by_person = pl.scan_parquet(files).group_by("who").agg(pl.all().sum())

@@ -424,7 +424,7 @@ def kernels() -> Any:
 @case("noise/feature maps")
 def feature_maps() -> Any:
     x = generator().random((20, 2))
-    maps = (qq.Fourier.draw(2, 6, 0.5), qq.Radial.spread(2, 6, 0.5), qq.Splines(False).sized(2), qq.Columns().sized(2),
+    maps = (qq.Fourier.draw(2, 6, 0.5), qq.Splines(False).sized(2), qq.Columns().sized(2),
             qq.Polynomials(2, (((0, 1),), ((1, 1),), ((0, 2),), ((0, 1), (1, 1)))))  # fmt: skip
     return [[one.to_dict(), one(x)] for one in maps]
 
@@ -551,7 +551,7 @@ def rated_actions(noise: str) -> Any:
 
 
 @cases("ratings/features", {
-    "Fourier": lambda: qq.Fourier.draw(2, 6, 0.5), "Radial": lambda: qq.Radial.spread(2, 6, 0.5),
+    "Fourier": lambda: qq.Fourier.draw(2, 6, 0.5),
     "Splines": lambda: qq.Splines(additive=False), "Columns": lambda: qq.Columns(),
     "Polynomials": lambda: qq.Polynomials(2, (((0, 1),), ((1, 1),), ((0, 1), (1, 1)))),
 })  # fmt: skip
@@ -660,7 +660,7 @@ def chances(right: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 @cases("policies", {
-    "values": {}, "per step": {"per_step": True}, "advantages": {"against": "stay"}, "a model": {"model": True},
+    "values": {}, "per step": {"per_step": True}, "advantages": {"against": "stay"},
     "learnt behaviour": {"behaviour": "cells"}, "propensities": {"behaviour": None},
 })  # fmt: skip
 def policies(options: dict[str, Any]) -> Any:
@@ -668,8 +668,6 @@ def policies(options: dict[str, Any]) -> Any:
     given = {"behaviour": chances(lambda x: 0.3 + 0.4 * x), **options}
     if given["behaviour"] == "cells":
         given["behaviour"] = qq.Cells.between([0.0, 0.5, 1.0])
-    if "model" in given:
-        given["model"] = chances(lambda x: x)
     asked = {"go": "1", "stay": "0", "bold": chances(lambda x: 0.4 + 0.5 * (x > 0.5))}
     release = lambda **more: qq.evaluate_policies(  # noqa: E731
         people, asked, budget(), returns=(-4, 4), discount=0.9, **given, **more

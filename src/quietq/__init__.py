@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         Fourier as Fourier,
         GridPath as GridPath,
         Product as Product,
-        Radial as Radial,
         Splines as Splines,
     )
     from quietq.privacy import (
@@ -74,7 +73,7 @@ _ROOMS = {
     "feedback": "Comparisons Ratings Sessions",
     "ledger": "Ledger",
     "mechanisms": "GaussianProcessMechanism clone evaluate_policies plan privatise",
-    "noise": "Additive Box Columns Exponential Fourier GridPath Product Radial Splines",
+    "noise": "Additive Box Columns Exponential Fourier GridPath Product Splines",
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed InvalidInput LipschitzBall "
         "MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories explain people"

@@ -11,7 +11,7 @@ from quietq.feedback.spaces import Spaces
 from quietq.feedback.statistic import Vector
 from quietq.feedback.transition_statistics import EndRates, FirstStates, Moves, NormalisedMoments
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import Categorical, Columns, Fourier, Polynomials, Radial, Splines
+from quietq.noise.feature_maps import Categorical, Columns, Fourier, Polynomials, Splines
 
 RNG = np.random.default_rng(0)
 SPACES = Spaces(Box.of([(0, 1)] * 2), 3)
@@ -19,7 +19,6 @@ SMOOTH = Polynomials(2, ((), ((0, 1),), ((1, 3),), ((0, 1), (1, 2))))
 MAPS = {
     "polynomials": SMOOTH,
     "fourier": Fourier.draw(2, 33, width=0.3),
-    "radial": Radial.spread(2, 37, width=0.3),
     "splines": Splines(additive=False).sized(2),
     "columns": Columns().sized(2),
 }
@@ -45,8 +44,8 @@ def policy(states: np.ndarray) -> np.ndarray:
     return odds / odds.sum(axis=1, keepdims=True)
 
 
-def returns(model=None) -> Returns:
-    return Returns((policy, policy), policy, model, SPACES.box, 3, (0.0, 1.0), (0.0, 9.0), 0.9, False)
+def returns() -> Returns:
+    return Returns((policy, policy), policy, SPACES.box, 3, (0.0, 1.0), (0.0, 9.0), 0.9, False)
 
 
 def by_action(points: np.ndarray, action: np.ndarray) -> np.ndarray:
@@ -80,7 +79,6 @@ STATISTICS: dict[str, Vector] = {
     "first states": moments(FirstStates(np.array([0.4, 0.6]), RNG.normal(size=(2, 2)))),
     "rates of ends": EndRates(lambda states: states @ np.array([1.0, -2.0]), 2, 0.1),
     "returns": returns(),
-    "returns with a model": returns(policy),
     "shares of actions": ActionShares(Cells(4, lambda states: np.floor(4 * states[:, 0])), SPACES.box, 3),
     "moments of states": StateMoments(np.array([0.4, 0.6]), np.array([0.1, 0.3]), 4.0),
     "counts of returns": ReachCounts(OwnReturns((-1.0, 1.0), (-9.0, 9.0)), 0.1),

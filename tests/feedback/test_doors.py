@@ -13,7 +13,6 @@ from quietq import (
     Fourier,
     InvalidInput,
     PrivateReward,
-    Radial,
     Ratings,
     Splines,
     load,
@@ -259,8 +258,8 @@ def test_segments_need_their_length():
 
 @pytest.mark.parametrize(
     "features",
-    [Fourier.draw(2, 60, width=0.3), Radial.spread(2, 60, width=0.3), Splines(additive=False)],
-    ids=["fourier", "radial", "splines"],
+    [Fourier.draw(2, 60, width=0.3), Splines(additive=False)],
+    ids=["fourier", "splines"],
 )
 def test_other_maps(features, tmp_path):
     states = rng().random((len(PERSON), 2))

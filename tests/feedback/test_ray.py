@@ -227,7 +227,7 @@ def test_sessions_are_paired_where_a_persons_rows_meet(tmp_path: Path, monkeypat
     declared: dict[str, Any] = {"episode": "visit", "state": "x", "action": "go", "actions": ["no", "yes"],
                                 "reward": "r", "box": (0, 1), "people": 30}  # fmt: skip
     returns = Returns(
-        (lambda states: np.tile([0.2, 0.8], (len(states), 1)),), lambda states: np.full((len(states), 2), 0.5), None,
+        (lambda states: np.tile([0.2, 0.8], (len(states), 1)),), lambda states: np.full((len(states), 2), 0.5),
         Box.of((0, 1)), 2, (0.0, 1.0), (0.0, 9.0), 0.9, False,
     )  # fmt: skip
     in_order = [tmp_path / "first.csv", tmp_path / "second.parquet"]

@@ -49,7 +49,7 @@ def bold(states):
     return np.where(states[:, :1] > 0.5, [0.1, 0.9], [0.4, 0.6])
 
 
-def model(states):
+def no_policy(states):
     return np.stack([0.5 + states[:, 0], 1 + states[:, 0]], axis=-1)
 
 
@@ -83,7 +83,7 @@ def read(frame, people, **change) -> Any:
     return Sessions.read(frame, **declared | change)
 
 
-def by_hand(frame, policy, q=None):
+def by_hand(frame, policy):
     """Each person's mean return over their episodes, step by step."""
     found = {}
     for (person, _), rows in frame.sort("t").group_by("person", "visit", maintain_order=True):
@@ -91,24 +91,22 @@ def by_hand(frame, policy, q=None):
         for row in rows.reverse().iter_rows(named=True):
             at = np.array([[row["x"]]])
             ratio = policy(at)[0, row["go"]] / behaviour(at)[0, row["go"]]
-            values = np.zeros(2) if q is None else q(at)[0]
-            value = policy(at)[0] @ values + ratio * (row["r"] + DISCOUNT * value - values[row["go"]])
+            value = ratio * (row["r"] + DISCOUNT * value)
         found.setdefault(person, []).append(value)
     return np.array([np.mean(found[person]) for person in sorted(found)])
 
 
 def statistic(policies=(cautious, bold), returns=(-50.0, 50.0), **change):
-    given = {"behaviour": behaviour, "model": None, "box": Box.of((0, 1)), "actions": 2, "rewards": (-1.0, 1.0)}
+    given = {"behaviour": behaviour, "box": Box.of((0, 1)), "actions": 2, "rewards": (-1.0, 1.0)}
     return Returns(policies, returns=returns, discount=DISCOUNT, per_step=False, **given | change)
 
 
-@pytest.mark.parametrize("q", [None, model], ids=["weighted", "doubly robust"])
-def test_returns_are_those_by_hand(q):
+def test_returns_are_those_by_hand():
     frame = live(behaviour, 20, np.random.default_rng(0), episodes=3)
-    found = read(frame, 20).mean(statistic(model=q))
-    wanted = np.stack([by_hand(frame, policy, q) for policy in (cautious, bold)]) / 50
+    found = read(frame, 20).mean(statistic())
+    wanted = np.stack([by_hand(frame, policy) for policy in (cautious, bold)]) / 50
     assert found == pytest.approx(np.concatenate([wanted.mean(axis=1), SQUARES * (wanted**2).mean(axis=1)]), abs=1e-9)
-    less = read(frame, 20).mean(statistic((bold,), model=q, against=cautious))
+    less = read(frame, 20).mean(statistic((bold,), against=cautious))
     assert less[0] == pytest.approx((wanted[1] - wanted[0]).mean(), abs=1e-9)
 
 
@@ -130,16 +128,14 @@ def test_propensities_may_stand_in_a_column():
 
 
 @pytest.mark.parametrize("draws", [12, pytest.param(200, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("q", [None, model], ids=["weighted", "doubly robust"])
-def test_values_are_right_and_intervals_hold_them(q, draws):
+def test_values_are_right_and_intervals_hold_them(draws):
     """Over draws of people and noise: intervals are for the worst case, and miss far less often than stated."""
     true = {name: truth(policy) for name, policy in POLICIES.items()}
     found = []
     for seed in range(draws):
         sessions = read(live(behaviour, 400, np.random.default_rng(seed)), 400)
         found.append(evaluate_policies(
-            sessions, POLICIES, BUDGET, returns=(-8, 12), discount=DISCOUNT, behaviour=behaviour, model=q,
-            simulate=seed,
+            sessions, POLICIES, BUDGET, returns=(-8, 12), discount=DISCOUNT, behaviour=behaviour, simulate=seed,
         ))  # fmt: skip
     held = [all(one[name].low <= true[name] <= one[name].high for name in true) for one in found]
     assert sum(held) >= binom.ppf(1e-6, draws, 0.95)
@@ -149,14 +145,12 @@ def test_values_are_right_and_intervals_hold_them(q, draws):
         assert np.mean([one[name].high - one[name].low for one in found]) < 5
 
 
-def test_a_better_model_makes_intervals_narrower():
+def test_advantages_are_differences_of_values():
     first = live(behaviour, 2000, np.random.default_rng(0)).filter(pl.col("t") == 0)
     first = first.with_columns(r=0.4 + 0.6 * pl.col("x") - 0.3 * pl.col("go") + 0.2 * (pl.col("r") - 0.35))
     ask = partial(evaluate_policies, read(first, 2000), POLICIES, Budget(100, 1e-5), returns=(-4, 4),
                   behaviour=behaviour, simulate=1)  # fmt: skip
-    plain, better = ask(), ask(model=lambda states: 0.4 + 0.6 * states - [0, 0.3])
-    assert better["bold"].high - better["bold"].low < 0.95 * (plain["bold"].high - plain["bold"].low)
-    gain = ask(against="cautious")
+    plain, gain = ask(), ask(against="cautious")
     assert list(gain.values) == ["bold"]
     assert gain([0.1, 0.9]).shape == (2, 1)
     assert gain["bold"].value == pytest.approx(plain.difference("bold", "cautious").value, abs=0.02)
@@ -334,11 +328,11 @@ def failing(states):
         ({"policies": {"a": wrong_shape}}, "must give 2 numbers for each state"),
         ({"policies": {"a": in_company}}, "must be a function of one state at a time"),
         ({"policies": {"a": failing}}, "^Policy 'a' failed with ValueError; nothing was spent.$"),
-        ({"policies": {"a": model}}, "must give probabilities of 2 actions, which add up to 1"),
+        ({"policies": {"a": no_policy}}, "must give probabilities of 2 actions, which add up to 1"),
         ({"behaviour": None}, "There must be a behaviour"),
-        ({"behaviour": model}, "behaviour must give probabilities"),
-        ({"model": wrong_shape}, "model must give 2 numbers"),
-        ({"model": lambda states: np.full((len(states), 2), np.nan)}, "model must give finite numbers"),
+        ({"behaviour": no_policy}, "behaviour must give probabilities"),
+        ({"behaviour": wrong_shape}, "behaviour must give 2 numbers"),
+        ({"behaviour": lambda states: np.full((len(states), 2), np.nan)}, "behaviour must give finite numbers"),
         ({"returns": (1, 1)}, "returns must be a range"),
         ({"discount": 1.5}, "discount must lie between 0 and 1"),
         ({"confidence": 1.0}, "confidence must lie between 0 and 1"),
@@ -392,7 +386,7 @@ def test_nobody_touches_what_is_said_of_others():
         return np.tile([0.5, 0.5], (len(states), 1))
 
     account = Accountant(BUDGET)
-    with pytest.raises(InvalidInput, match="A policy or model failed with InvalidInput on an") as caught:
+    with pytest.raises(InvalidInput, match="A policy failed with InvalidInput on an") as caught:
         evaluate_policies(sessions, {"a": sometimes}, BUDGET, returns=(-8, 12), behaviour=behaviour, account=account)
     assert caught.value.__context__ is None
     assert account.spending.spent_mu == pytest.approx(BUDGET.mu)  # or failures would answer questions for nothing

@@ -17,7 +17,6 @@ from quietq import (
     Fourier,
     InvalidInput,
     PrivateWorld,
-    Radial,
     Splines,
     WorldModel,
     load,
@@ -95,9 +94,7 @@ def test_directions_that_features_never_take_have_no_slope(rounding):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "features", [Fourier.draw(3, 10, 1.5), Splines(additive=True, pieces=3), Radial.spread(3, 15, 1.0)]
-)
+@pytest.mark.parametrize("features", [Fourier.draw(3, 10, 1.5), Splines(additive=True, pieces=3)])
 def test_so_they_are_from_other_features(features):
     """Within a few times the scatter, where people were."""
     model = WorldModel(features=features)

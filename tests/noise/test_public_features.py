@@ -12,7 +12,6 @@ from quietq.noise.feature_maps import (
     FeatureMap,
     Fourier,
     Polynomials,
-    Radial,
     Splines,
     smooth_prior,
 )
@@ -70,7 +69,6 @@ def test_what_is_no_map_is_refused(change):
 MAPS = {
     "polynomials": by_size(3, 40),
     "fourier": Fourier.draw(3, 20, width=0.3),
-    "radial": Radial.spread(3, 30, width=0.4),
     "splines": Splines(additive=False, pieces=2, dimension=3),
     "additive": Splines(additive=True, pieces=3, dimension=3),
     "columns": Columns(dimension=3),
@@ -99,7 +97,8 @@ HOSTILE = [
     {"kind": "categorical", "items": ["a", "a"]},
     {"kind": "categorical", "items": ["a", "\ud800"]},
     {"kind": "fourier", "frequencies": [[1.0], [1.0, 2.0]]},
-    {"kind": "radial", "centres": [[0.5]], "width": 0},
+    {"kind": "fourier", "frequencies": []},
+    {"kind": "radial", "centres": [[0.5]], "width": 1.0},
     {"kind": ["columns"]},
     [],
 ]

@@ -1,12 +1,11 @@
 """What each person's sessions say of policies that did not make them: returns, weighted by how likely they were.
 
-A step that the policy takes with probability p, and that was taken with probability b, counts p/b times. With a public
-model q of the values of actions, whose mean under the policy is v, a return is (Jiang & Li 2016)
+A step that the policy takes with probability p, and that was taken with probability b, counts p/b times. A return is
+the per-decision weighted return (Precup, Sutton & Singh 2000)
 
-    V_t = v(s_t) + p/b (r_t + discount V_(t+1) - q(s_t, a_t)),
+    V_t = p/b (r_t + discount V_(t+1)),
 
-and without one that with v = q = 0, the per-decision weighted return (Precup, Sutton & Singh 2000). Neither is biased,
-whatever the model, if b is right. The mean over a person's episodes is clipped to a declared range: that is one number
+which is not biased if b is right. The mean over a person's episodes is clipped to a declared range: that is one number
 per person and policy, however many steps they took.
 """
 
@@ -37,8 +36,6 @@ class Returns(Vector):
     policies: tuple[Policy, ...]
     behaviour: Policy | None
     """By which actions were chosen; None where each row says how probable its action was."""
-    model: Policy | None
-    """Values of actions, instead of probabilities; None for weighted returns alone."""
     box: Box
     actions: int
     rewards: tuple[float, float]
@@ -70,7 +67,6 @@ class Returns(Vector):
         people = len(starts)
         first, person, length = whole_episodes(starts, columns)
         states = states_of(columns, self.box)
-        values = None if self.model is None else asked(self.model, states, self.actions, starts)
         if self.behaviour is None:
             chosen = columns["propensity"]
         else:
@@ -80,11 +76,8 @@ class Returns(Vector):
         number = np.bincount(person, minlength=people)
 
         def mean(policy: Policy) -> Float[np.ndarray, " people"]:
-            probable = probabilities(policy, states, self.actions, starts)
-            ratio = _taken(probable, columns) * weights
-            expected = np.zeros_like(rewards) if values is None else (probable * values).sum(axis=1)
-            gain = rewards if values is None else rewards - _taken(values, columns)
-            total = weighted_returns(first, length, ratio, gain, expected, self.discount)
+            ratio = _taken(probabilities(policy, states, self.actions, starts), columns) * weights
+            total = weighted_returns(first, length, ratio, rewards, self.discount)
             total = total / length if self.per_step else total
             return np.bincount(person, total, minlength=people) / np.maximum(number, 1)
 
@@ -141,8 +134,7 @@ def weighted_returns(
     first: Int[np.ndarray, " episodes"],
     length: Int[np.ndarray, " episodes"],
     ratio: np.ndarray,
-    gain: np.ndarray,
-    expected: np.ndarray,
+    rewards: np.ndarray,
     discount: float,
 ) -> Float[np.ndarray, " episodes"]:
     """The recursion above, from each episode's last step back to its first; only sums within an episode."""
@@ -152,7 +144,7 @@ def weighted_returns(
     for place in range(int(longest[0]) - 1 if len(longest) else -1, -1, -1):
         there = order[: np.searchsorted(-longest, -place, side="left")]
         rows = first[there] + place
-        later[there] = expected[rows] + ratio[rows] * (gain[rows] + discount * later[there])
+        later[there] = ratio[rows] * (rewards[rows] + discount * later[there])
     return later
 
 
@@ -179,7 +171,7 @@ def asked(
     def alone(part: np.ndarray) -> np.ndarray:
         return _shaped(function(part.copy()), len(part), actions)
 
-    each = (ask_code("A policy or model", alone, part) for part in of_each(states, starts))
+    each = (ask_code("A policy", alone, part) for part in of_each(states, starts))
     return np.concatenate([np.zeros((0, actions)), *each])
 
 
@@ -191,7 +183,7 @@ def of_each(states: Float[np.ndarray, "rows d"], starts: Starts) -> list[np.ndar
 def _shaped(found: object, rows: int, actions: int) -> Float[np.ndarray, "rows actions"]:
     values = np.asarray(found, np.float64)
     if values.shape != (rows, actions):
-        raise InvalidInput(f"A policy or model must give {actions} numbers for each state, one for each action.")
+        raise InvalidInput(f"A policy must give {actions} numbers for each state, one for each action.")
     return values
 
 

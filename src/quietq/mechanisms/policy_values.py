@@ -53,7 +53,6 @@ class PolicyValues(Mechanism):
         per_step: bool = False,
         against: str | None = None,
         behaviour: Policy | Cells | None = None,
-        model: Policy | None = None,
         confidence: float = 0.95,
     ) -> None:
         """Checks all that is asked, as `evaluate_policies` explains it, without a look at the rows."""
@@ -73,8 +72,6 @@ class PolicyValues(Mechanism):
         asked_of = _check_policies(policies, box, actions)
         if behaviour is not None and not isinstance(behaviour, Cells):
             behaviour = policy_of("behaviour", behaviour, box, actions)
-        if model is not None:
-            values_at_points("model", model, box, len(actions))
         if against is not None and (against not in asked_of or len(asked_of) < 2):
             raise InvalidInput(f"against must be one of at least two policies, {list(asked_of)}, not {against!r}.")
         if against is not None and low != -high:
@@ -84,7 +81,6 @@ class PolicyValues(Mechanism):
         self._statistic = Returns(
             tuple(policy for name, policy in asked_of.items() if name != against),
             None if isinstance(behaviour, Cells) else behaviour,
-            model,
             box,
             len(actions),
             (sessions.spaces.low, sessions.spaces.high),
@@ -263,7 +259,6 @@ def evaluate_policies(
     per_step: bool = False,
     against: str | None = None,
     behaviour: Policy | Cells | None = None,
-    model: Policy | None = None,
     confidence: float = 0.95,
     account: Account | None = None,
     simulate: int | None = None,
@@ -283,8 +278,6 @@ def evaluate_policies(
             clipped to the range, around 0, and released, with narrower intervals than a difference of two values has.
         behaviour: The policy by which actions were chosen, unless a column of the sessions says how probable each was.
             Public `Cells` of states have it learnt, for a tenth of the budget, as shares of actions in each cell.
-        model: A public function like a policy, of the values of actions: a good one makes intervals narrower, and a bad
-            one wider, not wrong.
         confidence: With which probability all intervals hold together.
         account: An Accountant, or a source's account in a Ledger, which is charged before the draw.
         simulate: A seed to draw from instead, for experiments: protects nobody and is not charged.
@@ -308,7 +301,6 @@ def evaluate_policies(
         per_step=per_step,
         against=against,
         behaviour=behaviour,
-        model=model,
         confidence=confidence,
     )
     return release_or_simulate(mechanism, sessions, account, simulate)

@@ -24,7 +24,6 @@ from quietq.noise.feature_maps import (
     FeatureMap as FeatureMap,
     Fourier as Fourier,
     Polynomials as Polynomials,
-    Radial as Radial,
     Splines as Splines,
 )
 from quietq.noise.grid_path import GridPath as GridPath

@@ -9,7 +9,6 @@ import functools
 import heapq
 import math
 import operator
-from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from types import ModuleType
 from typing import Annotated, Any, ClassVar
@@ -20,7 +19,7 @@ from msgspec.structs import replace
 
 from quietq.privacy.checks import count, positive, real
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.records import Count, Flag, Positive, Record, checked_by
+from quietq.privacy.records import Count, Flag, Record, checked_by
 
 Array = Any
 """A NumPy or a JAX array."""
@@ -197,46 +196,10 @@ class Fourier(FeatureMap, frozen=True, dict=True, tag="fourier"):
         return 2 * len(self.frequencies)
 
     def __call__(self, points: Array, xp: ModuleType = np) -> Array:
-        angles = 2 * math.pi * _summed(points, np.array(self.frequencies), lambda x, w: x * w)
+        # Coordinate by coordinate, so that the sum is in the same order for every state.
+        waves = (points[..., i : i + 1] * one for i, one in enumerate(np.array(self.frequencies).T))
+        angles = 2 * math.pi * functools.reduce(operator.add, waves)
         return math.sqrt(2) * xp.concatenate([xp.cos(angles), xp.sin(angles)], axis=-1)
-
-
-class Radial(FeatureMap, frozen=True, dict=True, tag="radial"):
-    """Gaussian bumps exp(-|x - c|^2 / (2 width^2)) around centres c, in widths of the box."""
-
-    centres: Table
-    width: Positive
-
-    @classmethod
-    def spread(cls, dimension: int, number: int, width: float) -> "Radial":
-        """Places centres that fill the box evenly.
-
-        Args:
-            dimension: The number of coordinates.
-            number: The number of centres.
-            width: The width of each bump, in widths of the box.
-
-        """
-        from scipy.stats import qmc
-
-        places = qmc.Halton(count("dimension", dimension), scramble=False)
-        return cls(tuple(map(tuple, places.random(count("number", number, most=MOST_TERMS)).tolist())), width)
-
-    @property
-    def dimension(self) -> int:
-        return len(self.centres[0])
-
-    @property
-    def rank(self) -> int:
-        return len(self.centres)
-
-    def __call__(self, points: Array, xp: ModuleType = np) -> Array:
-        return xp.exp(-_summed(points, np.array(self.centres), lambda x, c: (x - c) ** 2) / (2 * self.width**2))
-
-
-def _summed(points: Array, table: np.ndarray, part: Callable[[Array, np.ndarray], Array]) -> Array:
-    """A sum over coordinates of a part for each feature, in the same order for every state."""
-    return functools.reduce(operator.add, (part(points[..., i : i + 1], one) for i, one in enumerate(table.T)))
 
 
 class Splines(FeatureMap, frozen=True, dict=True, tag="splines"):
@@ -347,12 +310,12 @@ class Categorical(FeatureMap, frozen=True, dict=True, tag="categorical"):
         return np.zeros(self.rank), share  # around 0, because the constant is one of what items can say
 
 
-AnyFeatureMap = Polynomials | Fourier | Radial | Splines | Categorical | Columns
+AnyFeatureMap = Polynomials | Fourier | Splines | Categorical | Columns
 
 
 def is_data(features: FeatureMap) -> bool:
     """Whether it is one of the maps here, and not a class that somebody derived from them."""
-    return type(features) in (Polynomials, Fourier, Radial, Splines, Categorical, Columns)
+    return type(features) in (Polynomials, Fourier, Splines, Categorical, Columns)
 
 
 def stretch(points: Array, knots: Array, xp: ModuleType = np) -> Array:
