@@ -209,8 +209,8 @@ class Unnoised(Moments):
             first = query
 
             def looks(feedback: Any, first: Any = first) -> np.ndarray:
-                looked = moments.Moves(self.spaces, self.feature_map, self.moved)
-                scales = np.diag(1 / looked.scales())
+                looked = moments.moves(self.spaces, self.feature_map, self.moved)
+                scales = np.diag(1 / looked.scales)
                 raw = square(feedback.mean(NormalisedMoments(looked, scales)))
                 values, vectors = np.linalg.eigh(raw)
                 white = (vectors / np.sqrt(np.maximum(values, 1e-6))).T @ scales

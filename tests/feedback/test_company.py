@@ -9,7 +9,7 @@ from quietq.feedback.returns import ActionShares, Returns
 from quietq.feedback.row_statistics import Chosen, ClippedGradient, Ends, Marginals, SecondMoments, Squared, StepRewards
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.statistic import Vector
-from quietq.feedback.transition_statistics import EndRates, FirstStates, Moves, NormalisedMoments
+from quietq.feedback.transition_statistics import EndRates, NormalisedMoments, first_states, moves
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Categorical, Columns, Fourier, Polynomials, Splines
 
@@ -31,7 +31,7 @@ def gradient(loss, features, rank: int, along: int | None = None) -> ClippedGrad
 
 
 def moments(looked) -> NormalisedMoments:
-    size = looked.features + looked.targets
+    size = len(looked.scales)
     return NormalisedMoments(looked, RNG.normal(size=(size, size)))
 
 
@@ -70,13 +70,13 @@ STATISTICS: dict[str, Vector] = {
     "moments": SecondMoments(RATED, around, 2),
     "moments of choices": SecondMoments(Chosen(2, 3), around, 2),
     **{
-        f"moves by {name}": moments(Moves(SPACES, one, (0, 1)))
+        f"moves by {name}": moments(moves(SPACES, one, (0, 1)))
         for name, one in {
             "polynomials": Polynomials(4, ((), ((0, 1),), ((3, 1),), ((0, 1), (1, 2)))),
             "fourier": Fourier.draw(4, 20, width=0.3),
         }.items()
     },
-    "first states": moments(FirstStates(np.array([0.4, 0.6]), RNG.normal(size=(2, 2)))),
+    "first states": moments(first_states(np.array([0.4, 0.6]), RNG.normal(size=(2, 2)))),
     "rates of ends": EndRates(lambda states: states @ np.array([1.0, -2.0]), 2, 0.1),
     "returns": returns(),
     "shares of actions": ActionShares(Cells(4, lambda states: np.floor(4 * states[:, 0])), SPACES.box, 3),

@@ -67,17 +67,18 @@ class Returns(Vector):
         people = len(starts)
         first, person, length = whole_episodes(starts, columns)
         states = states_of(columns, self.box)
-        if self.behaviour is None:
-            chosen = columns["propensity"]
-        else:
-            chosen = _taken(probabilities(self.behaviour, states, self.actions, starts), columns)
+        policies = {id(one): one for one in (*self.policies, self.behaviour, self.against) if one is not None}
+        probable = {  # each is asked once, however often it stands there
+            key: np.clip(_taken(asked(one, states, self.actions, starts), columns), 0.0, 1.0)
+            for key, one in policies.items()
+        }
+        chosen = columns["propensity"] if self.behaviour is None else probable[id(self.behaviour)]
         weights = np.where(chosen > 0, 1 / np.where(chosen > 0, chosen, 1.0), 0.0)  # 0 where it is impossible
         rewards = self.rewards[0] + (self.rewards[1] - self.rewards[0]) * columns["reward"]
         number = np.bincount(person, minlength=people)
 
         def mean(policy: Policy) -> Float[np.ndarray, " people"]:
-            ratio = _taken(probabilities(policy, states, self.actions, starts), columns) * weights
-            total = weighted_returns(first, length, ratio, rewards, self.discount)
+            total = weighted_returns(first, length, probable[id(policy)] * weights, rewards, self.discount)
             total = total / length if self.per_step else total
             return np.bincount(person, total, minlength=people) / np.maximum(number, 1)
 
@@ -185,10 +186,6 @@ def _shaped(found: object, rows: int, actions: int) -> Float[np.ndarray, "rows a
     if values.shape != (rows, actions):
         raise InvalidInput(f"A policy must give {actions} numbers for each state, one for each action.")
     return values
-
-
-def probabilities(policy: Policy, states: Float[np.ndarray, "rows d"], actions: int, starts: Starts) -> np.ndarray:
-    return np.clip(asked(policy, states, actions, starts), 0.0, 1.0)
 
 
 def _taken(values: Float[np.ndarray, "rows actions"], columns: Columns) -> Float[np.ndarray, " rows"]:

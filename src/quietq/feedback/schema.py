@@ -120,7 +120,7 @@ class Number(Field):
     def value(self, cell: pl.Expr) -> pl.Expr:
         """From good cells; zero has no sign."""
         held = cell.clip(self.low, self.high)
-        value = (((held - self.low) / (self.high - self.low)).clip(0.0, 1.0) if self.scales else held) + 0.0
+        value = ((held - self.low) / (self.high - self.low) if self.scales else held) + 0.0
         return pl.when(self.good(cell)).then(value).otherwise(math.nan) if self.optional else value
 
     @property
@@ -162,13 +162,17 @@ class Category(Field):
             )
 
     def read(self, cells: pl.Series) -> pl.Series:
-        cells = cells if cells.dtype.is_numeric() else cells.cast(pl.String)
-        spellings = cells.unique()
-        codes = range(len(self.values)) if self.numbers is None else self.numbers
-        dtype = pl.Int64 if self.numbers is None else pl.Float64
         forms = forms_of(pl.Series(self.values, dtype=pl.String))
-        meant = forms_of(spellings).replace_strict(forms, codes, default=None, return_dtype=dtype)
-        return cells.replace_strict(spellings, meant, default=None, return_dtype=dtype)
+        codes = pl.Series(range(len(forms)) if self.numbers is None else self.numbers)
+        if cells.dtype.is_integer():
+            whole = forms.cast(pl.Int64, strict=False)
+            codes, whole = codes.filter(whole.is_not_null()), whole.drop_nulls()
+            return cells.cast(pl.Int64, strict=False).replace_strict(whole, codes, default=None)
+        truth = cells.dtype == pl.Boolean
+        cells = cells.cast(pl.UInt32 if truth else pl.String)
+        spellings = pl.Series(["false", "true"]) if truth else cells.unique()
+        meant = forms_of(spellings).replace_strict(forms, codes, default=None)
+        return meant.gather(cells) if truth else cells.replace_strict(spellings, meant, default=None)
 
     def value(self, cell: pl.Expr) -> pl.Expr:
         return cell if self.numbers is None else cell.fill_null(math.nan)

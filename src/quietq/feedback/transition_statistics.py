@@ -5,7 +5,6 @@ of Frobenius norm 1 (0 without steps), so the matrices of two people are never m
 of matrices are taken person by person, of one person's rows alone, so that their rounding does not depend on the batch.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,67 +19,47 @@ from quietq.noise.feature_maps import FeatureMap
 ROOT = 2**0.5
 
 
-class Looked(ABC):
+@dataclass(frozen=True, eq=False)
+class Looked:
     """What is looked at in a step: features that it is explained by, the first of which is 1, and targets."""
 
+    rows: Callable[[Columns], Float[np.ndarray, "rows numbers"]]
+    """Features and targets, side by side; a row of zeros says nothing."""
     features: int
-    targets: int
-
-    @abstractmethod
-    def rows(self, columns: Columns) -> Float[np.ndarray, "rows numbers"]:
-        """Features and targets, side by side; a row of zeros says nothing."""
-
-    @abstractmethod
-    def scales(self) -> Float[np.ndarray, " numbers"]:
-        """How large each can be, about: public."""
+    """How many of the numbers are features."""
+    scales: Float[np.ndarray, " numbers"]
+    """How large each number can be, about: public."""
 
 
-@dataclass(frozen=True)
-class Moves(Looked):
-    """How the state changes in a step, over half the box, by features of state and action."""
+def moves(spaces: Spaces, feature_map: FeatureMap, moved: tuple[int, ...]) -> Looked:
+    """How the state changes in a step, over half the box, by features of state and action.
 
-    spaces: Spaces
-    feature_map: FeatureMap
-    moved: tuple[int, ...]
-    """The coordinates whose change is looked at."""
+    Args:
+        spaces: Where states and actions lie.
+        feature_map: The features.
+        moved: The coordinates whose change is looked at.
 
-    @property
-    def features(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return 1 + self.feature_map.rank
+    """
 
-    @property
-    def targets(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return len(self.moved)
-
-    def rows(self, columns: Columns) -> Float[np.ndarray, "rows numbers"]:
-        before, after = (stacked(columns, name, self.spaces.states)[:, self.moved] for name in "sn")
-        features = self.feature_map(self.spaces.points(columns))
+    def rows(columns: Columns) -> Float[np.ndarray, "rows numbers"]:
+        before, after = (stacked(columns, name, spaces.states)[:, moved] for name in "sn")
+        features = feature_map(spaces.points(columns))
         return np.hstack([np.ones((len(features), 1)), features, 2 * (after - before)])
 
-    def scales(self) -> Float[np.ndarray, " numbers"]:
-        features = self.feature_map(np.random.default_rng(0).random((2**10, self.feature_map.dimension)))
-        return np.concatenate([[1.0], np.abs(features).max(axis=0), np.ones(self.targets)])
+    features = feature_map(np.random.default_rng(0).random((2**10, feature_map.dimension)))
+    scales = np.concatenate([[1.0], np.abs(features).max(axis=0), np.ones(len(moved))])
+    return Looked(rows, 1 + feature_map.rank, scales)
 
 
-@dataclass(frozen=True, eq=False)
-class FirstStates(Looked):
+def first_states(middle: Float[np.ndarray, " states"], white: Float[np.ndarray, "states states"]) -> Looked:
     """Where episodes begin, in coordinates in which states are about white: white @ (state - middle)."""
 
-    middle: Float[np.ndarray, " states"]
-    white: Float[np.ndarray, "states states"]
-    features = 1
-
-    @property
-    def targets(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return len(self.middle)
-
-    def rows(self, columns: Columns) -> Float[np.ndarray, "rows numbers"]:
-        begins = stacked(columns, "s", self.targets) - self.middle
-        seen = sum(begins[:, i : i + 1] * one for i, one in enumerate(self.white.T))  # row by row, in any batch
+    def rows(columns: Columns) -> Float[np.ndarray, "rows numbers"]:
+        begins = stacked(columns, "s", len(middle)) - middle
+        seen = sum(begins[:, i : i + 1] * one for i, one in enumerate(white.T))  # row by row, in any batch
         return np.where(columns["first"][:, None] > 0, np.hstack([np.ones((len(begins), 1)), seen]), 0.0)
 
-    def scales(self) -> Float[np.ndarray, " numbers"]:
-        return np.ones(1 + self.targets)
+    return Looked(rows, 1, np.ones(1 + len(middle)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ import numpy as np
 from quietq.feedback.row_statistics import Ends, StepRewards
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces
-from quietq.feedback.transition_statistics import EndRates, EndRewards, FirstStates, Looked, Moves, NormalisedMoments
+from quietq.feedback.transition_statistics import EndRates, EndRewards, Looked, NormalisedMoments, first_states, moves
 from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.iterated_whitening import Whitening, normal_scatter
 from quietq.mechanisms.release import Mechanism, Query, mean_of_people
@@ -175,8 +175,8 @@ class Moments(Mechanism):
 
     def run(self) -> Generator[Query, np.ndarray, FittedWorld]:
         # The dynamics, by iterated private whitening of features and of what they leave unexplained.
-        moves = Moves(self.spaces, self.feature_map, self.moved)
-        whitening = yield from self._whiten(moves, self._mu["dynamics"], SETTINGS.rounds)
+        of_dynamics = moves(self.spaces, self.feature_map, self.moved)
+        whitening = yield from self._whiten(of_dynamics, self._mu["dynamics"], SETTINGS.rounds)
         dynamics = whitening.fit()
         # First states, in coordinates in which all states are about white.
         first = seen = None
@@ -203,7 +203,7 @@ class Moments(Mechanism):
 
     def _whiten(self, looked: Looked, mu: float, rounds: int) -> Generator[Query, np.ndarray, Whitening]:
         # At first each number is divided by how large it can be; then by what earlier answers made of it.
-        matrix = np.diag(1 / looked.scales())
+        matrix = np.diag(1 / looked.scales)
         query = mean_of_people(NormalisedMoments(looked, matrix), self.people, mu / math.sqrt(rounds))
         whitening = Whitening(looked.features, matrix, self.people, query.law.sigma)
         for _ in range(rounds):
@@ -220,7 +220,7 @@ class Moments(Mechanism):
         middle, spread = visited(self.feature_map, self.spaces.states, moves.gram)
         values, vectors = np.linalg.eigh(spread)
         root = vectors * np.sqrt(np.maximum(values, SETTINGS.least_variance))
-        first = FirstStates(middle, np.linalg.inv(root))
+        first = first_states(middle, np.linalg.inv(root))
         seen = yield from self._whiten(first, self._mu["start"], SETTINGS.first_rounds)
         found = seen.fit()
         # The covariance, as if each person had begun one episode, in a normal state.
