@@ -279,8 +279,8 @@ def test_medians_must_not_look_at_people():
 class AskedInCompany(PolicyOnRows):
     """The policy is asked about everybody's states at once, and normalises them by what it is shown."""
 
-    def of_people(self, starts: np.ndarray, columns: Any) -> np.ndarray:
-        return super().of_people(starts, {**columns, "s0": columns["s0"] - columns["s0"].mean()})
+    def __call__(self, starts: np.ndarray, columns: Any) -> np.ndarray:
+        return super().__call__(starts, {**columns, "s0": columns["s0"] - columns["s0"].mean()})
 
 
 def test_a_policy_must_not_be_asked_in_company(monkeypatch):
