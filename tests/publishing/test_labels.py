@@ -96,7 +96,7 @@ def test_names_are_released_as_they_were_declared(tmp_path, kind):
     back = load(tmp_path / "release.qq")
     assert back.labels == released.labels
     if kind != "world":
-        assert f"The coordinates of a state are {', '.join(states)}." in back.in_words()
+        assert f"Coordinates of a state: {', '.join(states)}." in back.in_words()
 
 
 def test_a_plan_has_the_names_of_its_world(tmp_path):

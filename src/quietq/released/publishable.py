@@ -184,8 +184,8 @@ class Publishable(Labelled, Issued, ABC):
 
     def in_words(self) -> list[str]:
         """What a reader of its values should know."""
-        named = (("coordinates of a state", self.labels.states), ("actions", self.labels.actions))
-        return [f"The {what} are {', '.join(names)}." for what, names in named if names]
+        named = (("Coordinates of a state", self.labels.states), ("Actions", self.labels.actions))
+        return [f"{what}: {', '.join(names)}." for what, names in named if names]
 
     def _shape(self) -> str:
         return f"shape={getattr(self, self.arrays[-1]).shape}"

@@ -51,10 +51,10 @@ function drawRegions(picture, frame, { release, xs, values }) {
       shape("rect", { class: `shade ${kind}`, x, width, y: frame.top, height }),
       shape("rect", { class: `region ${kind}`, x, width, y: frame.bottom + 3, height: 24 }),
     );
-    const texts = [[170, `action ${action} is ${release.preferred}`], [58, `action ${action}`], [16, String(action)]];
-    const fits = texts.find(([least]) => width >= least);
+    const name = release.names[action];
+    const fits = [`${name} is ${release.preferred}`, name, String(action)].find((text) => width >= 8 * text.length + 8);
     const where = { x: x + width / 2, y: frame.bottom + 20, "text-anchor": "middle" };
-    if (fits) picture.append(shape("text", where, fits[1]));
+    if (fits) picture.append(shape("text", where, fits));
     begin = i;
   }
 }
