@@ -153,9 +153,19 @@ class BestTest:
         return self._first[0].size
 
     def audit(self, runs: int, move: str = "other data", attack: Attack | None = None, **options: Any) -> Finding:
-        """Releases both as often as that, by simulation, and distinguishes them.
+        """Releases both neighbours many times, by simulation, and tries to distinguish them.
 
         What is found comes from the data that was given: unless that is public or synthetic, it is not private.
+
+        Args:
+            runs: The number of releases of each neighbour.
+            move: What differs between the neighbours, in words.
+            attack: What is distinguished, for the finding; by default this mechanism, by every noisy answer.
+            options: Further options of `audit_draws`.
+
+        Returns:
+            The finding: lower bounds beside what is promised, and the verdict.
+
         """
         if attack is None:
             name, kind = f"{self.mechanism.releases}/{self.mechanism.name}", type(self.before).__name__.lower()

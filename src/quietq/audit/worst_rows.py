@@ -267,7 +267,13 @@ class WorstRows:
     movement: Movement
 
     def audit(self, runs: int = 1000, **options: Any) -> Finding:
-        """Releases both as often as that, by simulation, and distinguishes them by the likelihood ratio."""
+        """Releases both neighbours many times, by simulation, and distinguishes them by the likelihood ratio.
+
+        Args:
+            runs: The number of releases of each neighbour.
+            options: Further options of `audit_draws`.
+
+        """
         test = BestTest(self.mechanism, self.one, self.other)
         if self.movement.together is not None and self.mechanism.cost.mu is not None:
             mu = self.movement.together * self.mechanism.cost.mu  # in one transcript, and about that in others
@@ -275,7 +281,14 @@ class WorstRows:
         return test.audit(runs, self._move, **options)
 
     def audit_file(self, runs: int = 1000, release: Release = simulate, **options: Any) -> Finding:
-        """The same for somebody who has the published file alone, by a score that is learned on a quarter of them."""
+        """Distinguishes both neighbours by their published files alone, by a score that is learned on a quarter of them.
+
+        Args:
+            runs: The number of releases of each neighbour.
+            release: How a release is made from a mechanism, a neighbour's feedback and a seed.
+            options: Further options of `audit_draws`.
+
+        """
 
         def draw(side: int, seed: int) -> Float[np.ndarray, " numbers"]:
             return numbers_in_file(release(self.mechanism, (self.one, self.other)[side], seed))

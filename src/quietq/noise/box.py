@@ -84,9 +84,11 @@ class Box:
         return np.maximum(1e-6 * np.array(self.width), 2.0**-22 * np.maximum(np.abs(self.low), np.abs(self.high)))
 
     def to_unit(self, states: object) -> Float[np.ndarray, "..."]:
-        """States as points of [0, 1]^d; NaN, outside or of the wrong shape is refused.
+        """Returns states as points of [0, 1]^d; what is NaN, outside or of the wrong shape is refused.
 
-        In one dimension any shape goes, one state an entry; else the last axis holds the coordinates.
+        Args:
+            states: In one dimension of any shape, one state an entry; else the last axis holds the coordinates.
+
         """
         x = numbers("states", states)
         if self.dimension > 1 and (x.ndim == 0 or x.shape[-1] != self.dimension):

@@ -130,10 +130,13 @@ class Linear(PrivateBandit):
     was chosen by regret on synthetic problems; 1 is what the theorem needs, and loses several times as much."""
 
     def rows(self, context: object) -> Float[np.ndarray, "arms dimension"]:
-        """A row of features for each arm, from a row of numbers for each arm, or from one row that is all arms'.
+        """Returns a row of features for each arm. Rows longer than 1 are scaled to length 1; those not finite are 0.
 
-        The latter becomes as many blocks as there are arms. Rows longer than 1 are shortened; those that are not finite
-        are 0. What is no such context is refused here, and nowhere else: in `choose` and `learn` it counts as zeros.
+        What is no such context is refused here, and nowhere else: in `choose` and `learn` it counts as zeros.
+
+        Args:
+            context: A row of numbers for each arm, or one row for all, which becomes as many blocks as there are arms.
+
         """
         return self._read(context)[0]
 

@@ -195,14 +195,18 @@ class PrivateBandit(Checked, ABC):
         return Code.VISITS_COUNTED(self.visits), Code.NAMES()
 
     def expected_error(self, arrivals: int | None = None) -> float:
-        """How far off noise alone puts what is learned of an arm: its standard deviation, in ranges of an answer.
+        """Returns the standard deviation that noise alone gives the mean of an arm, in ranges of an answer.
 
-        That is after so many arrivals, or all that were declared, if their answers count and are about all arms alike.
-        It is public. Between arms that are less apart than this hardly anything can be learned.
+        It is public, and holds if all answers count and are about all arms alike. Between arms whose means differ by
+        less hardly anything can be learned.
 
         >>> from quietq.online import Episodes
         >>> [round(Episodes(2, Budget(1.0, 0.0)).expected_error(n), 4) for n in (200, 20_000)]
         [0.0442, 0.0003]
+
+        Args:
+            arrivals: After how many arrivals; by default all that were declared.
+
         """
         if arrivals is None and self.arrivals is None:
             raise InvalidInput("arrivals must be given here, because none were declared: after how many?")

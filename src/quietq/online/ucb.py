@@ -180,7 +180,12 @@ class LocalUCB(PrivateBandit):
         return 0.5 / math.sinh(self.budget.epsilon / self.visits / 2) / math.sqrt(answers) if answers else math.inf
 
     def report(self, reward: object) -> int:
-        """What may be sent. The flip is exact; the coin before it need not be."""
+        """Returns the bit that may leave the user's device. The flip is exact; the coin before it need not be.
+
+        Args:
+            reward: The user's answer, from 0 to 1.
+
+        """
         entropy = self._entropy()
         coin = bool(entropy.uniforms((1,))[0] * UNITS < super()._units(reward))
         odds = self.budget.epsilon / self.visits

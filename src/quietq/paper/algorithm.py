@@ -82,6 +82,13 @@ class Published(DeepQ):
 
     @classmethod
     def code(cls, sigma: float = 0.32, **changes: Any) -> "Published":
+        """Returns the algorithm as its authors' program runs it.
+
+        Args:
+            sigma: The standard deviation of the noise.
+            changes: Settings that differ from the program's.
+
+        """
         settings: dict[str, Any] = dict(  # noqa: C408
             preset="code",
             sigma=sigma,
@@ -106,7 +113,13 @@ class Published(DeepQ):
 
     @classmethod
     def text(cls, sigma: float = 0.32, **changes: Any) -> "Published":
-        """What the paper lists, with the parameters of its appendix E.3: beta is 1/v."""
+        """Returns the algorithm as the paper lists it, with the parameters of its appendix E.3: beta is 1/v.
+
+        Args:
+            sigma: The standard deviation of the noise.
+            changes: Settings that differ from the paper's.
+
+        """
         beta = PublishedTheorem(Budget(0.9, 5e-5)).beta
         settings: dict[str, Any] = dict(  # noqa: C408
             preset="text",

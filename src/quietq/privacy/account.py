@@ -40,7 +40,12 @@ class Receipt:
     note: Callable[[str], None] | None = None
 
     def commit(self, release: str) -> None:
-        """Notes the release that the charge was for, by the hash that `publish` gives; it charges nothing."""
+        """Notes the release that the charge was for; it charges nothing.
+
+        Args:
+            release: The hash that `publish` gives.
+
+        """
         if self.note is not None:
             self.note(release)
 

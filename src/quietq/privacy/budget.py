@@ -201,7 +201,12 @@ class Cost(Record, frozen=True, tag=False, tag_field=None):
 
     @classmethod
     def of_all(cls, costs: Sequence["Cost"]) -> "Cost | None":
-        """Of releases that are each chosen by those before; None if only some have a mu."""
+        """Returns what releases cost together, each of which may depend on earlier ones; None if only some have a mu.
+
+        Args:
+            costs: The cost of each release.
+
+        """
         if all(cost.mu is not None for cost in costs):
             return cls(math.hypot(*(cost.mu or 0.0 for cost in costs)))
         if any(cost.mu is not None for cost in costs):
@@ -209,7 +214,12 @@ class Cost(Record, frozen=True, tag=False, tag_field=None):
         return cls.apart(*(math.fsum(getattr(cost, name) for cost in costs) for name in _PAIR))
 
     def at_most(self, other: "Cost") -> bool:
-        """Whether it is of the same kind and no larger, but for rounding."""
+        """Returns whether this cost is of the same kind as another one and no larger, but for rounding.
+
+        Args:
+            other: The cost that it is compared with.
+
+        """
         pairs = [(getattr(self, name), getattr(other, name)) for name in ("mu", *_PAIR)]
         return all(cap is not None and amount <= cap * (1 + _ROUNDING) for amount, cap in pairs if amount is not None)
 
@@ -269,7 +279,12 @@ class Spending:
         return (min(self.get_epsilon(delta), epsilon) if delta > delta_apart else epsilon), delta
 
     def get_epsilon(self, delta: float) -> float:
-        """The epsilon of the Gaussian part, at what the others leave of delta, and the sum of theirs."""
+        """Returns the epsilon of all costs together: that of the Gaussian ones, and the sum of the others'.
+
+        Args:
+            delta: The delta of all costs together; what the others leave of it is for the Gaussian ones.
+
+        """
         delta = positive_delta(delta)
         epsilon_apart, delta_apart = self.spent_apart
         if delta < delta_apart or (self.spent_mu and delta == delta_apart):
@@ -278,7 +293,12 @@ class Spending:
         return gaussian + epsilon_apart
 
     def get_delta(self, epsilon: float) -> float:
-        """The delta of the Gaussian part, at what the others leave of epsilon, and the sum of theirs."""
+        """Returns the delta of all costs together: that of the Gaussian ones, and the sum of the others'.
+
+        Args:
+            epsilon: The epsilon of all costs together; what the others leave of it is for the Gaussian ones.
+
+        """
         epsilon = not_negative("epsilon", epsilon)
         epsilon_apart, delta_apart = self.spent_apart
         if epsilon < epsilon_apart:

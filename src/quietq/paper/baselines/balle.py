@@ -482,10 +482,16 @@ class Evaluation:
         account: Account | None = None,
         simulate: int | None = None,
     ) -> ReleasedValue:
-        """The value function, noised once: each call is a release of its own and spends the budget again.
+        """Releases the value function with noise: each call is a release of its own and spends the budget again.
 
-        `account` (with something set apart) is charged before the draw, and before a rule of your own sees any state.
-        With `simulate`, the noise comes from that seed, protects nobody (standing `none`) and is not charged.
+        Args:
+            trajectories: One for each person: states and rewards.
+            account: Is charged before the draw, and before a rule of your own sees any state; it needs a cap `apart`.
+            simulate: A seed for the noise, which then protects nobody (standing `none`) and is not charged.
+
+        Returns:
+            The released value function, with its certificate.
+
         """
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         fit, people = self._fit(), self.relation.count
