@@ -281,7 +281,7 @@ class WorstRows:
         return test.audit(runs, self._move, **options)
 
     def audit_file(self, runs: int = 1000, release: Release = simulate, **options: Any) -> Finding:
-        """Distinguishes both neighbours by their published files alone, by a score that is learned on a quarter of them.
+        """Distinguishes the neighbours by their published files alone, by a score that is learned on a quarter of them.
 
         Args:
             runs: The number of releases of each neighbour.
