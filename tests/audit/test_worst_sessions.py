@@ -14,8 +14,7 @@ from quietq.feedback.imitation_statistics import ReachCounts
 from quietq.feedback.transition_statistics import EndRewards, NormalisedMoments, triangle
 from quietq.mechanisms import moments, rounds
 from quietq.mechanisms.clone import noisy_quantile
-from quietq.mechanisms.iterated_whitening import square
-from quietq.mechanisms.moments import Moments
+from quietq.mechanisms.moments import Moments, square
 from quietq.mechanisms.release import Mechanism, mean_of_people
 from quietq.released import world_model
 from quietq.released.world_model import WorldModel

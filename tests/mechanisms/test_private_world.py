@@ -23,8 +23,7 @@ from quietq import (
     privatise,
     publish,
 )
-from quietq.mechanisms.iterated_whitening import _shrunk
-from quietq.mechanisms.moments import SETTINGS, Moments
+from quietq.mechanisms.moments import SETTINGS, Moments, _shrunk
 from quietq.noise import Box
 from quietq.released import world_model
 from quietq.worlds.planning import plan_linear
