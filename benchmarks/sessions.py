@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import t
 
 import quietq as qq
+from benchmarks.cloning_systems import STEPS
 from benchmarks.dm_cartpole import Balance, SwingUp
 from benchmarks.planners import Released, plan
 from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Draws, Entry, Label, Numbers, Results, Study, Table, own_files
@@ -27,13 +28,17 @@ POOL = 30_000
 PEOPLE = (300, 1000, 3000, 10_000, POOL)
 GOAL = 0.9
 TWIN_PEOPLE = 10_000
-TASKS: dict[str, System] = {one.name: one for one in (Pendulum(), Balance(), SwingUp())}
+
+
+class ShortPendulum(Pendulum):
+    recorded = 50
+
+
+TASKS: dict[str, System] = {one.name: one for one in (ShortPendulum(), Balance(), SwingUp())}
 EPSILONS = {"Pendulum-v1": (5.1, 1.0), "cartpole-balance": (8.2, 1.0), "cartpole-swingup": (17.0, 5.0, 1.0)}
 """PriMORL's own comes first."""
 PRIMORL = (0.77, 1.03)
 """Of the return of non-private MOPO, over these tasks: what the paper prints for its budgets."""
-RECORDED = 50
-"""The most steps of an episode of Pendulum that are recorded, of 200."""
 EPISODES = {"Pendulum-v1": 10, "cartpole-balance": 10, "cartpole-swingup": 5}
 OURS, TWIN, BEHAVIOUR = "quietq", "no noise", "people's own behaviour"
 
@@ -90,15 +95,7 @@ def measure(task: str, method: str, epsilon: float, people: int, draw: int) -> N
 
 @lru_cache(maxsize=1)
 def pool(task: str) -> Steps:
-    """Everybody's steps, made once and stored."""
-    stored, system = ROOT / "runs" / "benchmarks" / f"pool-{task}.npz", TASKS[task]
-    names = ("states", "actions", "after", "rewards", "ended", "there")
-    if not stored.exists():
-        stored.parent.mkdir(parents=True, exist_ok=True)
-        everybody = system.sessions(POOL, 0)
-        np.savez(stored, **{name: getattr(everybody, name)[:, : system.recorded or RECORDED] for name in names})
-    with np.load(stored) as found:
-        return Steps(system, *(found[name] for name in names))
+    return TASKS[task].sessions(POOL, 0)
 
 
 @lru_cache(maxsize=1)
@@ -106,8 +103,8 @@ def people_of(task: str, people: int, draw: int) -> Steps:
     """So many of the pool; every method sees the same."""
     everybody = pool(task)
     chosen = np.random.default_rng([draw, people]).choice(POOL, people, replace=False)
-    arrays = (everybody.states, everybody.actions, everybody.after, everybody.rewards, everybody.ended, everybody.there)
-    return Steps(everybody.system, *(array[chosen] for array in arrays))
+    columns = (getattr(everybody, name)[chosen] for name in STEPS)
+    return Steps(everybody.system, *columns)
 
 
 def quietq(steps: Steps, budget: qq.Budget, seed: int) -> Policy:

@@ -100,6 +100,49 @@ def test_a_cliff_is_where_everything_above_it_is_enough():
     assert (found["quietq"], found[ONE], found[OTHER]) == ("40", "> 40", "not measured")
 
 
+@pytest.mark.parametrize("name", ["Balance", "SwingUp"])
+def test_copies_of_dm_controls_cart_pole_move_as_mujoco_has_it(name):
+    pytest.importorskip("mujoco")
+    import mujoco
+    from mujoco import rollout
+
+    from benchmarks import dm_cartpole
+
+    system, rng = getattr(dm_cartpole, name)(), np.random.default_rng(0)
+    people = np.full((50, 1), 0.5)
+    seen = system.start(rng, people)
+    physical = np.column_stack([seen[:, 0], np.arctan2(seen[:, 2], seen[:, 1]), seen[:, 3:]])
+    physical[:, 3] += rng.uniform(-8, 8, 50)
+    control = rng.uniform(-1, 1, 50)
+    held = np.repeat(control[:, None, None], dm_cartpole.REPEAT, axis=1)
+    timed = np.insert(physical, 0, 0.0, axis=1)
+    there = rollout.rollout(system.compiled, mujoco.MjData(system.compiled), timed, held)[0][..., 1:]
+    np.testing.assert_allclose(dm_cartpole.held(physical, control), there, atol=1e-12)
+    at_the_end = np.array([[1.79, 1.0, 0.0, 2.0, 0.0]])
+    stopped = system.step(rng, people[:1], at_the_end, np.ones((1, 1))).states[0]
+    assert 1.79 < stopped[0] < 1.87
+    assert 0 < system.sessions(20, 0).rewards.min() <= system.high
+
+
+def test_shares_are_of_the_way_from_behaviour_to_no_noise():
+    pytest.importorskip("mujoco")
+    from benchmarks.sessions import BEHAVIOUR, OURS, TWIN, more_tables, with_shares
+
+    labels = [
+        {"task": "some", "method": method, "epsilon": epsilon, "people": people}
+        for method, epsilon, people in ((BEHAVIOUR, "none", 20), (TWIN, "none", 20), (OURS, 1.0, 10), (OURS, 1.0, 20))
+    ]
+    returns = [{0: {"return": value}} for value in (-10.0, 10.0, 5.0, 9.0)]
+    found = with_shares(labels, [*returns])
+    assert [draws[0]["share"] for draws in found] == [0.0, 1.0, 0.75, 0.95]
+    entries = [
+        Entry(one, 1, {name: Mean(value, None) for name, value in draws[0].items()})
+        for one, draws in zip(labels, found, strict=True)
+    ]
+    (table,) = more_tables(entries).values()
+    assert table[1:] == [["some", OURS, "1.0", "20"]]
+
+
 def test_some_rows_are_those_that_were_made():
     steps = REPORTED["CartPole-v1"].sessions(50, 0)
     some = some_rows(steps, 16, np.random.default_rng(0))
