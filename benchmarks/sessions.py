@@ -27,7 +27,7 @@ DELTA, NO_NOISE = 1e-5, 1e5
 POOL = 30_000
 PEOPLE = (300, 1000, 3000, 10_000, POOL)
 GOAL = 0.9
-TWIN_PEOPLE = 10_000
+TWIN_PEOPLE = 3000
 
 
 class ShortPendulum(Pendulum):

@@ -115,6 +115,8 @@ def test_the_smallest_number_that_works():
     found = Rehearsal(tuple(each), BUDGET, 50, 5.0)
     assert (found.needed, found.best.way) == (100, "b")
     assert each[0].spread == pytest.approx(2**0.5)
+    assert each[0].interval == pytest.approx((2 - 12.706 * 3**0.5, 2 + 12.706 * 3**0.5), rel=1e-4)
+    assert each[1].interval is None
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ from quietq.cli.options import (
 )
 
 PANEL = "Before you spend anything"
+QUICK_DRAWS = 2
+"""Of a plan for ratings or comparisons with --quick."""
 
 
 @app.command(rich_help_panel=PANEL)
@@ -66,12 +68,14 @@ def plan(
     high: HighReward = None,
     steps: Annotated[int, typer.Option(help="Of sessions: the most steps of an episode.")] = 300,
     wanted: Annotated[float | None, typer.Option(help="Of sessions: the return from which on a policy works.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Of sessions: take about a minute.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Of sessions: a picture of expected returns, .png or .svg.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Take about a minute: fewer draws.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="A picture of what to expect, .png or .svg.")] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell what to expect of a private release before anything is spent, and how many people it takes."""
+    from quietq.cli.releasing import check_outputs, draw
+    from quietq.cli.report.pictures import plot_expected
     from quietq.privacy.checks import plural
     from quietq.progress import progress_of
 
@@ -81,9 +85,11 @@ def plan(
         asked = {"people": people, "wanted": wanted, "steps": steps, "draws": draws, "seed": seed, "rewards": rewards}
         limits = {"sizes": (), "minutes": 1.0} if quick else {}
         return _rehearse(env, budget, behaviour, plot, as_json, {**asked, **limits, "box": read_pairs(box)})
-    for name, given in {"env": env, "behaviour": behaviour, "wanted": wanted, "plot": plot}.items():
+    for name, given in {"env": env, "behaviour": behaviour, "wanted": wanted}.items():
         if given is not None:
             raise qq.InvalidInput(f"--{name} is for sessions: leave it out.")
+    check_outputs([], plot=plot)
+    draws = min(draws, QUICK_DRAWS) if quick else draws
     with progress_of("Simulating people", transient=True) as progress:
         found = qq.plan(
             kind,
@@ -97,8 +103,11 @@ def plan(
             useful=useful,
             draws=draws,
             seed=seed,
+            tell=_tell,
             progress=progress,
         )
+    simulated = [(one.noise, one.people, one.correlation, one.spread) for one in found.simulated]
+    draw(plot, lambda path: plot_expected(simulated, useful, "correlation", path))
     if as_json:
         return answer(True, found.to_dict())
     table = [
@@ -122,6 +131,12 @@ def plan(
     )
 
 
+def _tell(minutes: float) -> None:
+    from quietq.progress import write_seconds
+
+    print(f"This takes about {write_seconds(60 * minutes)}.", file=sys.stderr)
+
+
 def _rehearse(
     env: str | None,
     budget: "qq.Budget",
@@ -132,8 +147,8 @@ def _rehearse(
 ) -> None:
     """Releases sessions of simulated people, and shows in a table what to expect."""
     from quietq.cli.releasing import check_outputs, draw
-    from quietq.cli.report.pictures import plot_rehearsal
-    from quietq.progress import progress_of, write_seconds
+    from quietq.cli.report.pictures import plot_expected
+    from quietq.progress import progress_of
 
     if env is None:
         raise qq.InvalidInput("--env must say where people act: a Gymnasium id, or a private world's file.")
@@ -146,17 +161,26 @@ def _rehearse(
             source,  # type: ignore[arg-type]
             budget,
             behaviour=act,
-            tell=lambda minutes: print(f"This takes about {write_seconds(60 * minutes)}.", file=sys.stderr),
+            tell=_tell,
             progress=progress,
             **asked,
         )
-    draw(plot, lambda path: plot_rehearsal(found, path))
+    expected = [(one.way, one.people, one.score, one.spread) for one in found.expected]
+    draw(plot, lambda path: plot_expected(expected, found.wanted, "score", path))
     if as_json:
         return answer(True, found.to_dict())
     table = [
-        (f"{one.people:,}", one.way, number(one.score), number(one.spread), len(one.scores)) for one in found.expected
+        (
+            f"{one.people:,}",
+            one.way,
+            number(one.score),
+            number(one.spread),
+            "-" if one.interval is None else " to ".join(map(number, one.interval)),
+            len(one.scores),
+        )
+        for one in found.expected
     ]
-    headings = ("people", "way", "expected score", "spread", "draws")
+    headings = ("people", "way", "expected score", "spread", "95 of 100 releases", "draws")
     show_table(f"Sessions from {env}, ({budget.epsilon:g}, {budget.delta:g})-DP", headings, table, ("way",))
     print(f"With {found.people:,} people take {found.best.way}.")
     if found.wanted is not None:

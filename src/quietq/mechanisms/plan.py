@@ -6,12 +6,12 @@ all items. No private data is looked at, so it may be repeated, compared and cho
 the prior, or states that are far from uniform, need more people than this says.
 """
 
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,11 @@ class ExpectedError:
         return fmean(self.correlations)
 
     @property
+    def spread(self) -> float:
+        """The standard deviation of correlations between releases; 0 if there is one draw only."""
+        return stdev(self.correlations) if len(self.correlations) > 1 else 0.0
+
+    @property
     def regret(self) -> float:
         return fmean(self.regrets)
 
@@ -64,10 +69,13 @@ class PeopleNeeded:
     """The most people that a simulation is made for."""
     chosen: str
     """The estimator that `noise="auto"` takes."""
+    simulated: tuple[ExpectedError, ...]
+    """What was simulated for these and for other numbers of people, to find how many it takes."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        each = [asdict(one) | {"correlation": one.correlation, "regret": one.regret} for one in self.expected]
+        names = ("correlation", "spread", "regret")
+        each = [asdict(one) | {name: getattr(one, name) for name in names} for one in self.expected]
         for one in each:
             del one["people"]
         asked = asdict(self.survey)
@@ -101,6 +109,7 @@ def plan(
     useful: float = 0.9,
     draws: int = 5,
     seed: int = 0,
+    tell: Callable[[float], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> PeopleNeeded:
     """Simulates releases of synthetic people, and says what to expect of a private reward, before anything is spent.
@@ -120,6 +129,7 @@ def plan(
         useful: The correlation at which a reward is useful.
         draws: Simulated releases of each estimator.
         seed: Makes the simulations repeatable.
+        tell: Is told beforehand about how many minutes it takes, by one draw.
         progress: Is called with how many of how many estimators are done.
 
     >>> found = plan("ratings", Budget(1, 1e-5), people=100, rows=5, dimension=2, draws=1)
@@ -141,16 +151,28 @@ def plan(
         raise InvalidInput(f"useful must be a correlation between 0 and 1, not {useful!r}.")
     if sentence := weak_promise(budget, people):
         warnings.warn(sentence, PrivacyWarning, stacklevel=2)
-    found, most = [], max(people, MOST_ROWS // rows)
+    if tell is not None:
+        began = time.monotonic()
+        for name in names:
+            expected(survey, people, budget, name, draws=1, seed=seed)
+        # Twice as long as for these people alone, because other numbers of people are tried besides.
+        tell(2 * draws * (time.monotonic() - began) / 60)
+    found, simulated, most = [], [], max(people, MOST_ROWS // rows)
+
+    def expect(number: int, name: str) -> ExpectedError:
+        simulated.append(expected(survey, number, budget, name, draws=draws, seed=seed))
+        return simulated[-1]
+
     for name in names:
-        expect = partial(expected, survey, budget=budget, noise=name, draws=draws, seed=seed)
-        one = expect(people)
-        needed = _find(people, one.correlation, useful, most, lambda number, expect=expect: expect(number).correlation)
+        one = expect(people, name)
+        needed = _find(
+            people, one.correlation, useful, most, lambda number, name=name: expect(number, name).correlation
+        )
         found.append(replace(one, needed=needed))
         if progress is not None:
             progress(len(found), len(names))
     found.sort(key=lambda one: -one.correlation)
-    return PeopleNeeded(people, survey, budget, useful, tuple(found), most, names[0])
+    return PeopleNeeded(people, survey, budget, useful, tuple(found), most, names[0], tuple(simulated))
 
 
 def expected(

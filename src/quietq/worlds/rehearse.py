@@ -10,11 +10,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
 import gymnasium
 import numpy as np
+from scipy.stats import t
 
 from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.candidates import privatise
@@ -134,6 +136,15 @@ class ExpectedScore:
         """The standard deviation between releases; 0 if there is one draw only."""
         return stdev(self.scores) if len(self.scores) > 1 else 0.0
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where 95 of 100 further releases are expected, by Student's t; None if there is one draw only."""
+        number = len(self.scores)
+        if number == 1:
+            return None
+        half = float(t.ppf(0.975, number - 1)) * self.spread * sqrt(1 + 1 / number)
+        return self.score - half, self.score + half
+
 
 @dataclass(frozen=True)
 class Rehearsal:
@@ -158,7 +169,14 @@ class Rehearsal:
 
     def to_dict(self) -> Json:
         each = [
-            {"way": one.way, "people": one.people, "score": one.score, "spread": one.spread, "scores": list(one.scores)}
+            {
+                "way": one.way,
+                "people": one.people,
+                "score": one.score,
+                "spread": one.spread,
+                "interval": one.interval,
+                "scores": list(one.scores),
+            }
             for one in self.expected
         ]
         asked = {"people": self.people, "wanted": self.wanted, **self.budget.to_dict()}

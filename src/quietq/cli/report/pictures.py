@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from quietq.worlds import Rehearsal
-
 BAND = "#9ECAE9"
 POINTS = 1025
 """Points of a curve."""
@@ -163,19 +161,22 @@ def _levels(low: float, high: float) -> Float[np.ndarray, " levels"]:
 # A world
 
 
-def plot_rehearsal(found: "Rehearsal", path: str | os.PathLike[str]) -> None:
-    """Draws what to expect of a release to a PNG or SVG file: scores and their spread, by the number of people."""
+Expected = tuple[str, int, float, float]
+"""One way, a number of people, what is expected with them, and its spread between releases."""
+
+
+def plot_expected(found: Sequence[Expected], wanted: float | None, measure: str, path: str | os.PathLike[str]) -> None:
+    """Draws what to expect of a release to a PNG or SVG file, by the number of people, beside what is wanted."""
     figure = new_figure()
     panel = _panel(figure)
-    for i, way in enumerate(dict.fromkeys(one.way for one in found.expected)):
-        rows = [(one.people, one.score, one.spread) for one in found.expected if one.way == way]
-        people, scores, spreads = zip(*rows, strict=True)
+    for i, way in enumerate(dict.fromkeys(one[0] for one in found)):
+        people, scores, spreads = zip(*sorted(one[1:] for one in found if one[0] == way), strict=True)
         color, line = STYLES[i % len(STYLES)]
         panel.errorbar(people, scores, spreads, color=color, linestyle=line, marker="o", capsize=4, label=way)
-    if found.wanted is not None:
-        panel.axhline(found.wanted, color="grey", linewidth=1, label="wanted")
+    if wanted is not None:
+        panel.axhline(wanted, color="grey", linewidth=1, label="wanted")
     panel.set_xscale("log")
-    plain(panel, "people", "expected score, and its spread")
+    plain(panel, "people", f"expected {measure}, and its spread")
     _draw_key(panel)
     save(figure, checked(path), "What to expect of a private release", "People were simulated; nothing was spent.")
 

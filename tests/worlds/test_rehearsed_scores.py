@@ -1,0 +1,43 @@
+"""Releases score as it was rehearsed: ten of other people and other noise, for each of six systems."""
+
+from statistics import stdev
+
+import pytest
+
+pytest.importorskip("polars")
+from benchmarks.systems import DEVELOPMENT, REPORTED, Policy
+from quietq import Budget, Sessions, plan_linear, privatise, rehearse
+
+EVERY, BUDGET, DRAWS = REPORTED | DEVELOPMENT, Budget(1, 1e-5), 10
+PEOPLE = {
+    "CartPole-v1": 500,
+    "tanks": 300,
+    "spring": 300,
+    "glucose": 500,
+    "MountainCarContinuous-v0": 500,
+    "Pendulum-v1": 500,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PEOPLE)
+def test_releases_score_as_rehearsed(name):
+    system, people = EVERY[name], PEOPLE[name]
+    steps = system.planning or system.steps
+
+    def score(policy: Policy, seed: int) -> float:
+        return system.value(policy, seed, 20 if system.in_gymnasium else 200)
+
+    def make(people: int, seed: int) -> Sessions:
+        return system.sessions(people, seed).read()
+
+    ways = {"plan": system.model}
+    found = rehearse(make, BUDGET, people=people, score=score, steps=steps, ways=ways, sizes=(), draws=DRAWS).best
+    came = []
+    for seed in range(1001, 1001 + DRAWS):
+        world = privatise(make(people, seed), BUDGET, world=system.model, simulate=seed)
+        came.append(score(plan_linear(world, steps=steps, seed=seed), seed))
+    assert found.interval is not None
+    low, high = found.interval
+    assert sum(low <= one <= high for one in came) >= 0.9 * DRAWS
+    assert found.spread <= 2 * stdev(came)
