@@ -42,6 +42,8 @@ class Skilled(System):
 
     def random(self, rng: Rng, number: int) -> Array:
         """What is done by those who don't."""
+        if self.actions is not None:
+            return rng.integers(0, self.actions, number)
         low, high = np.array(self.action_box, float).T
         return rng.uniform(low, high, (number, len(low)))
 
@@ -57,7 +59,7 @@ class Skilled(System):
         else:
             acted, random = self.expert(states), self.random(rng, len(states))
             chance = rng.random(len(states)) < skill[:, 0]
-        return np.where(chance[:, None], acted, random)
+        return np.where(chance if acted.ndim == 1 else chance[:, None], acted, random)
 
 
 class SkilledPendulum(Skilled, Pendulum):
