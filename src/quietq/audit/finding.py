@@ -168,7 +168,7 @@ class Unprotected(QuietqError):
 
 @dataclass(frozen=True)
 class Movement:
-    """The farthest that neighbours were found apart before noise, and how far apart the noise takes them to be."""
+    """The farthest that neighbours were found apart before noise, and how far apart the noise assumes them to be."""
 
     name: str  # what was audited
     stated: float  # the sensitivity that the noise in it is enough for, by the noise itself and the budget

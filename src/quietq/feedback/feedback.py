@@ -52,7 +52,7 @@ class Feedback:
     """
 
     accuracy: ClassVar[float | None] = None
-    """How far off values are at the most, where they are less exact than float64: sums of people are not."""
+    """The largest error of a value, where values are less exact than float64: sums of people are not."""
     loss: Loss | None = None
     """What a model of everybody's rows is judged by, if it gives rows."""
     features: FeatureMap | None = None

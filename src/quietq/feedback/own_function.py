@@ -30,7 +30,7 @@ class OwnFunction:
     largest: float | None = None
     """A bound on the size of all values, if it was declared."""
     accuracy: float | None = None
-    """How far off values are at the most, if they are less exact than float64."""
+    """The largest error of a value, if values are less exact than float64."""
     once: ClassVar[None] = None
     """Nothing tells one function from another, so only an account can add releases up."""
     names: ClassVar[tuple[tuple[str, ...], ...]] = ((), ())

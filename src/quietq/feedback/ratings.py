@@ -58,7 +58,7 @@ class Ratings(Feedback):
     low: float
     high: float
     asked: Extension | None = None
-    """What is asked of each person, once; None where a model is fitted to all rows."""
+    """The statistic that is queried once; None where a model is fitted to all rows."""
 
     @classmethod
     def read(

@@ -1,4 +1,4 @@
-"""What people did, step by step: states, actions, rewards and ends, all of them somebody's."""
+"""Sessions are people's logged episodes: states, actions, rewards and ends, step by step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is asked of each person, and how people are summed: the only way in which feedback is looked at.
+"""A statistic is one clipped vector per person, and its sum over people: the only access to feedback.
 
 Theorem. If each person's vector is a function of that person's rows alone and is clipped to length C, then replacing
 all of one person's rows, by anything, moves the mean of n people by at most 2C/n.

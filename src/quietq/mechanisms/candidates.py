@@ -68,7 +68,7 @@ def privatise(
         pieces: The number of pieces between knots.
         relation: Declares of a function of your own which change must stay hidden; the certificate says "trusted".
         domain: Where the states of a function of your own lie.
-        accuracy: How far off each value of a function of your own may be, if it does not compute in float64; it costs
+        accuracy: The largest error of a value of a function of your own, if it does not compute in float64; it costs
             noise and fineness.
         level: Whether episodes can end early, so that a constant added to a reward changes what is best: "path" then
             has less noise in it, and noise on knots, which leaves it out, does not apply.

@@ -65,7 +65,7 @@ class CloneSettings:
     squares: float = 0.95
     """The memories of Adam's two averages."""
     floor: float = 1.5
-    """Adam divides by no less than so many standard deviations of the noise."""
+    """Adam divides by no less than this many standard deviations of the noise."""
     averaged: float = 0.5
     """The part of all iterates, the last ones, whose mean is released."""
     hidden: int | None = None

@@ -77,7 +77,7 @@ class Mechanism(ABC):
     largest: float
     """What queries look at stays below it in size."""
     error: float
-    """How far off values are at the most; the queries' sensitivities allow for it."""
+    """The largest error of a value, which the queries' sensitivities allow for."""
     conditions: tuple[Assumption, ...]
     """What the promise stands on, besides what feedback, noise and account say themselves."""
     remarks: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class Mechanism(ABC):
 
     @cached_property
     def expected_error(self) -> float:
-        """How far off the release must be expected to be: public, and "auto" takes the least.
+        """The expected error of the release, which is public; "auto" takes the mechanism whose error is least.
 
         Root mean square over states, apart from a constant and in units of the reward, unless `error_unit` differs.
         """

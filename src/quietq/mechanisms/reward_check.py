@@ -120,7 +120,7 @@ class CheckedReward(Issued):
     """Of the people, those whose own answers the reward explains better than a constant does."""
     disagreement: float
     """The mean over people of the cosine between the reward's residual gradients on two halves of their answers: about
-    0 if people agree with it up to noise, and larger if they differ from it, or if it is far off."""
+    0 if people agree with it up to noise, and larger if they differ from it, or if its error is large."""
     error: float
     """The deviation of the noise of either."""
     certificate: Certificate = field(repr=False)

@@ -212,7 +212,7 @@ def _even_runs(
 
 
 class Whitened(NamedTuple):
-    """T f in units of the public step: about, how far off that is at the most, and one number of it exactly."""
+    """T f in units of the public step: approximately, the largest error of that, and one number of it exactly."""
 
     about: Float[np.ndarray, "..."]
     errors: Float[np.ndarray, "..."]

@@ -145,7 +145,7 @@ class WhiteningStep:
         return Fraction(self.near) - Fraction(self.change)
 
     def along(self, axis: int, f: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One axis whitened, and how far off each number is, by float64 or because it was before."""
+        """One axis whitened, and the error of each number, by float64 or from before."""
         f, errors = np.moveaxis(f, axis, 0), np.moveaxis(errors, axis, 0)
         difference, change = f[1:] - self.near * f[:-1], self.change * f[:-1]
         sizes = np.abs(difference) + np.abs(change)

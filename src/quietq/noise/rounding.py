@@ -94,7 +94,7 @@ def size_bound(radius: float, people: int | None) -> float:
 def largest_and_error(
     noise: float, radius: float, people: int | None, largest: float | None, accuracy: float | None
 ) -> tuple[float, float]:
-    """What values stay below, and how far off each is at the most: as declared, or else by noise of about this size."""
+    """A bound on values, and one on their errors: as declared, or else by noise of about this size."""
     most = largest_value(noise)
     if largest is None:
         largest = most if accuracy is not None else min(most, size_bound(radius, people))

@@ -177,7 +177,7 @@ class PrivateBandit(Checked, ABC):
 
     @property
     def _error(self) -> float:
-        """How far off the numbers are that noise is added to, at the most."""
+        """The largest error of the numbers that noise is added to."""
         return 0.0
 
     def _cautions(self) -> list[Warning]:

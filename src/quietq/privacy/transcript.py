@@ -147,7 +147,7 @@ class Transcript:
             cost: What is charged for all queries together; by default the mu of the whole budget.
             once: The mark of data that may be released once, unless there is an account.
             largest: A public bound on the size of all numbers that are looked at.
-            error: How far off these numbers are computed at the most.
+            error: The largest error that these numbers are computed with.
             simulated: A seeded source of noise, for experiments: then nothing is charged, and nothing promised.
 
         """

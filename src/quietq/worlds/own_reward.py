@@ -317,8 +317,8 @@ class OwnReward(gymnasium.Wrapper):
 
     It is one release, spread over as many steps as you like (SupBall: `rewards` steps). The `terms` are keywords: `on`
     ("next-state", "state" or "state-action"), `state` and `box` say what the reward is a function of. `largest` is a
-    public number that rewards are clipped to, in size; without it a generous one is taken. `accuracy` is how far off a
-    reward may be at the most; without it, what the type of the first reward allows for (float64 and Python's numbers,
+    public number that rewards are clipped to, in size; without it a generous one is taken. `accuracy` is the
+    largest error of a reward; without it, what the type of the first reward allows for (float64 and Python's numbers,
     or float32), and rewards of a less exact type are refused after that. `account` is charged before the first draw.
     """
 

@@ -57,7 +57,7 @@ CLEARLY = 1.0
 WORLDS_SPREAD = 10.0
 """How many times farther from the released world than its known noise says a person's own world may be."""
 REWARDS_SPREAD = 1.0
-"""How far off a person's own rewards may be from the released ones, in units of their range."""
+"""How much a person's own rewards may differ from the released ones, in units of their range."""
 ENDS_SPREAD = 2.0
 """By how much each term may move the log-odds of an end in a person's own world."""
 GO = 0.5
