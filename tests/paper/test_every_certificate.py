@@ -324,14 +324,15 @@ def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPat
 def test_an_own_reward_with_too_little_noise_is_refused(
     monkeypatch: pytest.MonkeyPatch, relation: Any, more: dict[str, Any]
 ) -> None:
-    name = "PathNoise" if relation is FIFTY else "IndependentNoise"
+    name = "OnlinePaths" if relation is FIFTY else "Gaussian"
 
     class Less(getattr(own_reward, name)):
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, **options)
-            law = self.query.law
-            monkeypatch.setattr(type(law), "size", property(lambda law: 0.99 * law.sigma))
-            monkeypatch.setattr(type(law), "cost", lambda law, sensitivity: Cost.gaussian(sensitivity / law.size))
+        @property
+        def size(self) -> float:
+            return 0.99 * self.sigma
+
+        def cost(self, sensitivity: float) -> Cost:
+            return Cost.gaussian(sensitivity / self.size)
 
     monkeypatch.setattr(own_reward, name, Less)
     with pytest.raises(InvalidInput, match="more than the"):

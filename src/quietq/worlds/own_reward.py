@@ -17,9 +17,8 @@ import math
 import os
 import threading
 import warnings
-from abc import ABC, abstractmethod
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import msgspec
@@ -45,12 +44,11 @@ from quietq.privacy import (
     weak_promise,
 )
 from quietq.privacy.account import Account
-from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.certificate import Certificate
+from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count, instance, one_of, positive
 from quietq.privacy.kernel_norms import ExponentialNorm
 from quietq.privacy.norms import ObservedRewards
-from quietq.privacy.transcript import Law, Query, Transcript
+from quietq.privacy.transcript import Query, Transcript
 from quietq.worlds.guards import (
     Hidden,
     refuse_private_worlds,
@@ -65,86 +63,6 @@ Place = tuple[float, int]
 
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """The relative rounding error of each type of number."""
-
-
-class OwnNoise(ABC):
-    """Noise for rewards of one exactness, that of a type or the declared one. Public, but for what it has drawn."""
-
-    method: ClassVar[str]
-    domain: tuple[tuple[float, float], ...] | None = None
-    sensitivity: float
-    how: Assumption
-    """What was noised, for the certificate."""
-    left: float = math.inf
-    """How many rewards are still covered."""
-
-    def __init__(
-        self,
-        env: gymnasium.Env,
-        relation: Relation,
-        budget: Budget,
-        kind: str,
-        *,
-        on: str = "next-state",
-        state: State = None,
-        box: Domain | None = None,
-        rewards: int | None = None,
-        largest: float | None = None,
-        accuracy: float | None = None,
-    ) -> None:
-        one_of("on", on, PLACES)
-        self.env, self.relation, self.budget = env, relation, budget
-        self.on, self.part, self.box, self.rewards = on, state, box, rewards
-        self._kind = kind if accuracy is None else None
-        radius = getattr(relation, "radius", 0.0)
-        self.largest = size_bound(radius, relation.people) if largest is None else positive("largest", largest)
-        # A reward may be wrong by eight units in the last place of its largest value.
-        self.error = 8 * EPSILON[kind] * self.largest if accuracy is None else positive("accuracy", accuracy)
-        law = self._prepare()
-        self.largest = min(self.largest, largest_value(law.sigma))
-        self.query = Query(np.atleast_1d, self.sensitivity, law, in_parts=True)
-
-    @abstractmethod
-    def _prepare(self) -> Law:
-        """Returns the noise; sets sensitivity and how, with `error` allowed for; refuses what does not fit."""
-
-    def open(self, account: Account | None) -> Transcript:
-        """Returns the transcript that all rewards are answered through, each a part of one query."""
-        transcript = Transcript(self.relation, self.budget, account, largest=self.largest, error=self.error)
-        transcript.ask(self.query)
-        return transcript
-
-    def certify(self, transcript: Transcript) -> Certificate:
-        """Returns what is promised; it says whether the account was charged yet."""
-        given = Code.REWARD_OF_STATE(self.on), Code.INDEPENDENT(), self.how, Code.REWARDS_CLIPPED(self.largest)
-        return transcript.certificate(self.method, self.domain, given)
-
-    def check_type(self, coarse: str | None) -> None:
-        """Refuses a reward of a type that is less exact than what is covered."""
-        if self._kind is not None and EPSILON.get(coarse or "float64", math.inf) > EPSILON[self._kind]:
-            raise InvalidInput(
-                f"The environment's reward is a {coarse}, less exact than the {self._kind} that the noise covers: "
-                "state with `accuracy` the largest error of a reward; nothing was drawn or spent for this one."
-            )
-
-    def state(self, observation: Observation) -> float | None:
-        return None
-
-    def place(self, state: float | None, action: Action) -> Place:
-        return 0.0, 0
-
-    def check_left(self) -> None:
-        if not self.left:
-            raise BudgetExhausted(f"All {self.rewards} rewards that this budget covers have been released.")
-
-    def known(self, at: Place) -> float | None:
-        return None
-
-    def release(self, at: Place, value: float, transcript: Transcript) -> float:
-        """Returns the value with noise, rounded."""
-        # Clipping is a projection, so no two neighbours get farther apart, and no refusal has to look at the size.
-        clipped = min(max(value, -self.largest), self.largest)
-        return float(transcript.answer(self.query, [clipped], at)[0])
 
 
 class OnlinePaths(RoundedLaw):
@@ -180,23 +98,28 @@ class OnlinePaths(RoundedLaw):
         return np.array([self.paths[path].add(unit, float(numbers[0]))])
 
 
-class PathNoise(OwnNoise):
+class PathNoise:
     """Noise for a LipschitzBall: an exact path, one for each action that matters, at states that keep their distance.
 
     Between two states that are very near the path hardly changes, so rounding errors of their rewards would stand out:
     without bound, if any two floating-point numbers would do. A state nearer than `gap` to one whose reward was
     released gets that reward. So released states are `gap` apart, where `noise/rounding.py` says what errors can do.
+    Public, but for what it has drawn.
     """
 
-    method = "gaussian-process"
-
-    def _prepare(self) -> OnlinePaths:
-        env, relation, state = self.env, self.relation, self.part
-        assert isinstance(relation, LipschitzBall)
-        if self.rewards is not None:
-            raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
+    def __init__(
+        self,
+        env: gymnasium.Env,
+        relation: LipschitzBall,
+        mu: float,
+        error: float,
+        by_action: bool,
+        state: State,
+        box: Domain | None,
+    ) -> None:
         refuse_categories(env.observation_space, state)
-        self._box = _box_of(env, state) if self.box is None else Box.of(self.box)
+        self._space, self._part = env.observation_space, state
+        self._box = _box_of(env, state) if box is None else Box.of(box)
         if self._box.dimension != 1:
             raise InvalidInput(
                 f"A LipschitzBall speaks of one dimension, but the box is {self._box}: name one `state`."
@@ -207,28 +130,25 @@ class PathNoise(OwnNoise):
         kernel = Exponential(wide.best_beta())
         radius = wide.rkhs_radius(kernel.norm)
         # Both neighbours' rewards err; and they belong to the state as it was before it was rounded for show.
-        error = self.error + wide.lipschitz * _blur(env, state, self._box) / 2
-        by_action = self.on == "state-action"
+        differ = error + wide.lipschitz * _blur(env, state, self._box) / 2
         outputs = relation.actions if by_action else 1
         # States nearer than 2^-16 of the box share a released value, or those nearer than what rounding errors need.
-        levels = finest_levels(kernel, error, radius, 16, outputs)
+        levels = finest_levels(kernel, differ, radius, 16, outputs)
         self.gap = 2.0**-levels
-        allowance = 2 * error * worst_norm(kernel, levels, outputs)
-        check_allowance(allowance, radius, self.error)
+        allowance = 2 * differ * worst_norm(kernel, levels, outputs)
+        check_allowance(allowance, radius, error)
         self.sensitivity = radius + allowance
         self._actions = _actions(env, relation) if by_action else None
         paths = 1 if self._actions is None else int(self._actions.n)
         self.domain = tuple(zip(self._box.low, self._box.high, strict=True))
-        self.how = Code.FIRST_SEEN(self.gap)
-        law = OnlinePaths(kernel, self.gap, self.sensitivity / self.budget.mu, paths)
-        self._paths = law.paths
-        return law
+        self.law = OnlinePaths(kernel, self.gap, self.sensitivity / mu, paths)
 
     def state(self, observation: Observation) -> float:
-        batch = batch_of([observation], self.env.observation_space)
-        return float(states_of(batch, 1, self.part, 1)[0, 0])
+        """Returns the one coordinate that the reward is a function of."""
+        return float(states_of(batch_of([observation], self._space), 1, self._part, 1)[0, 0])
 
     def place(self, state: float | None, action: Action) -> Place:
+        """Returns where on which path the reward of this state and action is noised; refuses a state outside."""
         if state is None:
             raise ResetNeeded("The reward is a function of the state before the step: call reset first.")
         # No clipping: the reward of a state outside is not that of the end of the box, and as one it could be steeper.
@@ -244,44 +164,9 @@ class PathNoise(OwnNoise):
         return unit, int(action) - int(self._actions.start)
 
     def known(self, at: Place) -> float | None:
-        """What was released before for this state, or for the nearest that is too near to it."""
+        """Returns what was released before for this state, or for the nearest that is too near to it."""
         unit, path = at
-        return self._paths[path].nearest(unit)
-
-
-class IndependentNoise(OwnNoise):
-    """Noise for a SupBall: fresh for each of n observed rewards, and exact."""
-
-    method = "independent-gaussian"
-
-    def _prepare(self) -> Law:
-        if self.rewards is None or self.part is not None or self.box is not None:
-            raise InvalidInput(
-                "Under a SupBall every observed reward has noise of its own, also in the same state: say with "
-                "`rewards` how many there will be, and leave `state` and `box` out."
-            )
-        assert isinstance(self.relation, SupBall)
-        self.left = total = count("rewards", self.rewards)
-        check_allowance(2 * self.error, self.relation.radius, self.error)
-        # Nothing is amplified: each reward of either neighbour errs by no more than that.
-        self.sensitivity = (self.relation.radius + 2 * self.error) * math.sqrt(total)
-        self.how = Code.REWARDS_NOISED_ONCE(total)
-        return Gaussian(self.sensitivity / self.budget.mu, ObservedRewards(total, 0))
-
-    def release(self, at: Place, value: float, transcript: Transcript) -> float:
-        self.left -= 1
-        return super().release(at, value, transcript)
-
-
-def noise_kind(relation: Relation) -> type[OwnNoise]:
-    if isinstance(relation, LipschitzBall):
-        return PathNoise
-    if isinstance(relation, SupBall):
-        return IndependentNoise
-    raise InvalidInput(
-        "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the function "
-        "(GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
-    )
+        return self.law.paths[path].nearest(unit)
 
 
 def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
@@ -315,11 +200,21 @@ def _actions(env: gymnasium.Env, relation: LipschitzBall) -> Discrete:
 class OwnReward(gymnasium.Wrapper):
     """`PrivateReward.of`: `env` with its own reward made private as it goes, under a relation that you declare.
 
-    It is one release, spread over as many steps as you like (SupBall: `rewards` steps). The `terms` are keywords: `on`
-    ("next-state", "state" or "state-action"), `state` and `box` say what the reward is a function of. `largest` is a
-    public number that rewards are clipped to, in size; without it a generous one is taken. `accuracy` is the
-    largest error of a reward; without it, what the type of the first reward allows for (float64 and Python's numbers,
-    or float32), and rewards of a less exact type are refused after that. `account` is charged before the first draw.
+    It is one release, spread over as many steps as you like (SupBall: `rewards` steps).
+
+    Args:
+        env: The environment, single, and without recorders of rewards underneath.
+        relation: A LipschitzBall or a SupBall: what one person can change of the reward.
+        budget: The (epsilon, delta) of all rewards together, with a delta above 0.
+        on: What the reward is a function of: "next-state", "state" or "state-action".
+        state: The part of an observation that is the state, as for `PrivateReward`.
+        box: Where states lie, if the observations do not say.
+        rewards: The number of rewards that are covered under a SupBall.
+        largest: A public number that rewards are clipped to, in size; by default a generous one.
+        accuracy: The largest error of a reward; by default that of float64 and of Python's own numbers, and rewards of
+            a less exact type are refused.
+        account: Charged before the first draw.
+
     """
 
     def __init__(
@@ -328,8 +223,13 @@ class OwnReward(gymnasium.Wrapper):
         relation: Relation,
         budget: Budget,
         *,
+        on: str = "next-state",
+        state: State = None,
+        box: Domain | None = None,
+        rewards: int | None = None,
+        largest: float | None = None,
+        accuracy: float | None = None,
         account: Account | None = None,
-        **terms: Any,
     ) -> None:
         if isinstance(env, VectorEnv):
             raise InvalidInput(
@@ -342,24 +242,52 @@ class OwnReward(gymnasium.Wrapper):
         refuse_recorders(env)
         refuse_private_worlds(env)
         super().__init__(env)
-        self._account = account
-        self._make = partial(noise_kind(relation), env, relation, budget, **terms)
-        self._prepare("float64")
+        if not isinstance(relation, LipschitzBall | SupBall):
+            raise InvalidInput(
+                "An environment's own reward cannot be made private under an RkhsBall as it goes: privatise the "
+                "function (GaussianProcessMechanism.for_relation) and give it to PrivateReward(env, private)."
+            )
+        one_of("on", on, PLACES)
+        self._on = on
+        self._rewards, self._left = rewards, math.inf if rewards is None else count("rewards", rewards)
+        self._accuracy = accuracy
+        largest = size_bound(relation.radius, relation.people) if largest is None else positive("largest", largest)
+        # A reward may be wrong by eight units in the last place of its largest value.
+        error = 8 * EPSILON["float64"] * largest if accuracy is None else positive("accuracy", accuracy)
+        self._path: PathNoise | None = None
+        if isinstance(relation, LipschitzBall):
+            if rewards is not None:
+                raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
+            self._path = PathNoise(env, relation, budget.mu, error, on == "state-action", state, box)
+            method, domain, how = "gaussian-process", self._path.domain, Code.FIRST_SEEN(self._path.gap)
+            sensitivity, law = self._path.sensitivity, self._path.law
+        else:
+            if rewards is None or state is not None or box is not None:
+                raise InvalidInput(
+                    "Under a SupBall every observed reward has noise of its own, also in the same state: say with "
+                    "`rewards` how many there will be, and leave `state` and `box` out."
+                )
+            check_allowance(2 * error, relation.radius, error)
+            method, domain, how = "independent-gaussian", None, Code.REWARDS_NOISED_ONCE(rewards)
+            # Nothing is amplified: each reward of either neighbour errs by no more than that.
+            sensitivity = (relation.radius + 2 * error) * math.sqrt(rewards)
+            law = Gaussian(sensitivity / budget.mu, ObservedRewards(rewards, 0))
         if sentence := weak_promise(budget, relation.people):
             warnings.warn(sentence, PrivacyWarning, stacklevel=2)
+        self._largest = min(largest, largest_value(law.sigma))
+        self._transcript = Transcript(relation, budget, account, largest=self._largest, error=error)
+        # All rewards are answered through one transcript, each a part of one query.
+        self._query = Query(np.atleast_1d, sensitivity, law, in_parts=True)
+        self._transcript.ask(self._query)
+        given = Code.REWARD_OF_STATE(on), Code.INDEPENDENT(), how, Code.REWARDS_CLIPPED(self._largest)
+        self._certify = partial(self._transcript.certificate, method, domain, given)
+        self.certificate = self._certify()
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._spent = False
         self._before: float | None = None
-
-    def _prepare(self, kind: str) -> None:
-        """Makes noise for rewards of this type; nothing is drawn or charged."""
-        self._noise = self._make(kind)
-        self._transcript = self._noise.open(self._account)
-        self.certificate = self._noise.certify(self._transcript)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self._before = self._noise.state(observation)
+        self._before = self._state(observation)
         return observation, scrub(info)
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
@@ -371,27 +299,35 @@ class OwnReward(gymnasium.Wrapper):
             raise BudgetExhausted(
                 "This reward is made private in another process; a second path would not be covered by its budget."
             )
-        self._noise.check_left()
+        if not self._left:
+            raise BudgetExhausted(f"All {self._rewards} rewards that this budget covers have been released.")
         observation, own, terminated, truncated, info = _hide_reward(*self.env.step(action))
-        before, after = self._before, self._noise.state(observation)
-        self._before = after
-        looked_at = after if self._noise.on == "next-state" else before
-        reward = self._release(self._noise.place(looked_at, action), own)
+        before, self._before = self._before, self._state(observation)
+        at = known = None
+        if self._path is not None:
+            at = self._path.place(self._before if self._on == "next-state" else before, action)
+            known = self._path.known(at)
+        reward = self._release(at, own) if known is None else known
         return observation, reward, terminated, truncated, scrub(info)
 
-    def _release(self, at: Place, own: Hidden) -> float:
-        known = self._noise.known(at)
-        if known is not None:
-            return known
+    def _state(self, observation: Observation) -> float | None:
+        return None if self._path is None else self._path.state(observation)
+
+    def _release(self, at: Place | None, own: Hidden) -> float:
+        """Returns the environment's own reward with noise, rounded; charges before the first."""
         value, coarse = _finite(own.value), coarse_type(own.value)
-        if not self._spent and coarse in EPSILON:  # the first reward's type says how exact rewards are
-            self._prepare(coarse)
-        self._noise.check_type(coarse)
-        self._transcript.charge()
-        if not self._spent:
-            self.certificate = self._noise.certify(self._transcript)  # which says now that it was charged
-        self._spent = True
-        return self._noise.release(at, value, self._transcript)
+        if coarse is not None and self._accuracy is None:
+            raise InvalidInput(
+                f"The environment's reward is a {coarse}, less exact than the float64 that the noise covers: state "
+                "with `accuracy` the largest error of a reward; nothing was drawn or spent for this one."
+            )
+        if not self._transcript.charged:
+            self._transcript.charge()
+            self.certificate = self._certify()  # which says now that it was charged
+        self._left -= 1
+        # Clipping is a projection, so no two neighbours get farther apart, and no refusal has to look at the size.
+        clipped = min(max(value, -self._largest), self._largest)
+        return float(self._transcript.answer(self._query, [clipped], at)[0])
 
     def __reduce__(self) -> str:
         raise TypeError(
