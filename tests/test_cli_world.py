@@ -18,7 +18,7 @@ import quietq as qq
 from quietq.cli import main
 from quietq.mechanisms import moments, rounds
 from quietq.privacy.relations import OnePerson
-from quietq.worlds.policy_check import CheckedPolicy, Medians
+from quietq.worlds.policy_check import CheckedPolicy
 from quietq.worlds.private_env import PrivateWorldEnv
 
 cli_world = importlib.import_module("quietq.cli.sessions_commands")
@@ -106,7 +106,7 @@ def test_words_for_people_and_actions_that_are_numbers(quietq, rows, tmp_path):
 def test_the_verdict_in_words():
     """What the numbers are, with their noise, and the verdict by the share that the user gave."""
     certificate = qq.Certificate(method="policy/check", standing="none")
-    found = CheckedPolicy(0.8, 0.2, 0.05, 10_000, 12.0, 15.0, Medians(7.0, 0.4), certificate, 0.5, "its digest")
+    found = CheckedPolicy(0.8, 0.2, 0.05, 10_000, 12.0, 15.0, (7.0, 0.4), certificate, 0.5, "its digest")
     said = cli_world._verdict(found)
     assert said.startswith(
         "GO by --go 0.5: by their own steps, a plan that was made in this world is worth at least 12"

@@ -721,7 +721,7 @@ def reward_in_environment() -> Any:
     private = qq.privatise(peak, budget(), relation=fifty(), noise="path", simulate=1)
     states = generator().random((40, 1))
     places = [qq.PrivateReward(walk_env(), private, on=on) for on in ("next-state", "state")]
-    return [*map(rewards_of, places), qq.relabel(private, states[:-1], states[1:])]
+    return [*map(rewards_of, places), private(states[1:, 0])]
 
 
 @case("private reward/observed")

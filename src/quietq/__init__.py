@@ -65,7 +65,6 @@ if TYPE_CHECKING:
         PrivateReward as PrivateReward,
         plan_linear as plan_linear,
         rehearse as rehearse,
-        relabel as relabel,
     )
 
 # What each room offers at the top. Rooms are imported when they are first used, so that `import quietq` is quick.
@@ -80,7 +79,7 @@ _ROOMS = {
     ),
     "publishing": "check publish to_minari",
     "released": "InvalidRelease PrivateFunction PrivateWorld WorldModel load",
-    "worlds": "PrivateReward plan_linear rehearse relabel",
+    "worlds": "PrivateReward plan_linear rehearse",
 }
 _WHERE = {name: f"quietq.{room}" for room, names in _ROOMS.items() for name in names.split()}
 

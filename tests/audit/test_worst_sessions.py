@@ -20,7 +20,7 @@ from quietq.released import world_model
 from quietq.released.world_model import WorldModel
 from quietq.worlds import policy_check
 from quietq.worlds.planning import LinearPolicy
-from quietq.worlds.policy_check import Medians, Opinions, PolicyCheck, PolicyOnRows
+from quietq.worlds.policy_check import Opinions, PolicyCheck, PolicyOnRows
 
 AMPLE, PEOPLE, STEPS = Budget(10.0, 1e-6), 20, 4
 
@@ -261,13 +261,13 @@ class TrueMedians(PolicyCheck):
                     reach, short = feedback.mean(ReachCounts(own, middle))
                     low, high = (middle, high) if reach >= short else (low, middle)
                 medians.append(low)
-            opinions = Opinions(None, 0.0, self.returns, self.distances, Medians(*medians))
+            opinions = Opinions(None, 0.0, self.returns, self.distances, (medians[0], medians[1]))
             return mean_of_people(opinions, self.people, 1.0).numbers(feedback)
 
-        opinions = Opinions(None, 0.0, self.returns, self.distances, Medians(0.0, 0.0))
+        opinions = Opinions(None, 0.0, self.returns, self.distances, (0.0, 0.0))
         query = mean_of_people(opinions, self.people, 1.0)._replace(numbers=looks)
         answer = yield query
-        return Medians(0.0, 0.0), answer, query.law.sigma
+        return (0.0, 0.0), answer, query.law.sigma
 
 
 def test_medians_must_not_look_at_people():

@@ -38,10 +38,8 @@ from quietq.worlds.policy_check import (
     ENOUGH,
     MEDIAN_ROUNDS,
     MEDIANS_SHARE,
-    Medians,
     Opinions,
     OwnWorlds,
-    Played,
     PolicyOnRows,
 )
 
@@ -70,8 +68,8 @@ def plan(world) -> LinearPolicy:
     return plan_linear(world, steps=STEPS, iterations=5, candidates=40)
 
 
-def played(world: PrivateWorld, plan: LinearPolicy, steps: int = STEPS) -> Played:
-    return Played(world, plan.as_policy(world.certificate), steps)
+def own_worlds(world: PrivateWorld, plan: LinearPolicy, steps: int = STEPS) -> OwnWorlds:
+    return OwnWorlds(world, PolicyOnRows(plan.as_policy(world.certificate), world.spaces), steps)
 
 
 def ask(*given: Any, **options: Any) -> Any:
@@ -131,8 +129,7 @@ def test_who_acts_as_a_good_policy_does_better_and_no_world_is_needed(plan):
     assert (good.share, good.promised, good.go) == (None, None, None)
     assert good.z_score > 5 > -5 > bad.z_score
     assert good.error == pytest.approx(2 / (PEOPLE * BUDGET.mu * (1 - MEDIANS_SHARE) ** 0.5), rel=1e-3)
-    assert good.medians.returned == pytest.approx(10, abs=2)
-    assert good.medians.distance == pytest.approx(0.5, abs=0.1)
+    assert good.medians == (pytest.approx(10, abs=2), pytest.approx(0.5, abs=0.1))
 
 
 def test_signs_by_hand(plan):
@@ -146,7 +143,7 @@ def test_signs_by_hand(plan):
     starts = np.array([0, 2, 4, 6])
     assert distances(starts, columns).tolist() == [0.0, 1.0, 0.5, 0.5]
     returns = OwnReturns((0.0, 1.0), (0.0, 2.0))
-    for medians, signs in ((Medians(0.5, 0.4), [1, 1, -1, 1]), (Medians(1.0, 0.5), [1, 1, 0, 0])):
+    for medians, signs in (((0.5, 0.4), [1, 1, -1, 1]), ((1.0, 0.5), [1, 1, 0, 0])):
         opinions = Opinions(None, 0.0, returns, distances, medians)
         assert (opinions.size, opinions.bound) == (1, 1.0)
         assert opinions.of_people(starts, columns)[:, 0].tolist() == signs
@@ -288,7 +285,7 @@ def test_company_changes_no_bit(which, world, plan):
         policy = cloned(numbers)
         statistic = PolicyOnRows(policy, read(rows_of(9, numbers=numbers), 9, numbers=numbers).spaces)
     else:
-        statistic = OwnWorlds(played(world, plan))
+        statistic = own_worlds(world, plan)
     together = statistic.of_people(starts, columns)
     assert np.isfinite(together).all()
     assert len(np.unique(together, axis=0)) >= len(sizes) - 2  # numbers of their own, and not votes
@@ -305,7 +302,7 @@ def test_nobody_who_is_over_hears_of_how_long_others_go_on(world, plan):
     )
     world = replace(world, reward=None, ends=None, known=known.known, model=known)
     right = replace(plan, weights=np.array([[10.0], [0.0], [0.0]]))
-    statistic, weights = played(world, right, 60), np.stack([world.weights, 0 * world.weights])
+    statistic, weights = own_worlds(world, right, 60), np.stack([world.weights, 0 * world.weights])
     first = np.array([[0.55, 0.6], [0.5, 0.5]])  # one moves and ends, the other stays where they are
     alone = statistic.returns(first[:1], weights[:1])
     assert np.isfinite(alone).all()
@@ -318,9 +315,8 @@ def test_nothing_is_said_of_what_overflows(world, plan):
     starts, columns = crowd([3, 5], numbers=False)
     with np.errstate(all="raise"):
         huge = replace(world, left=1e200 * world.left, weights=1e200 * world.weights)
-        said = Opinions(OwnWorlds(played(huge, plan)), 0.0, None, played(huge, plan).acting, None).of_people(
-            starts, columns
-        )
+        worlds = own_worlds(huge, plan)
+        said = Opinions(worlds, 0.0, None, worlds.acting, None).of_people(starts, columns)
     assert (np.abs(said) <= 0.5).all()
 
 

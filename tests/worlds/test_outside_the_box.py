@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from gymnasium.vector import SyncVectorEnv
 
 from quietq import Budget, GaussianProcessMechanism, InvalidInput, LipschitzBall, SupBall, people
-from quietq.worlds import PrivateReward, relabel
+from quietq.worlds import PrivateReward
 
 BUDGET = Budget(0.9, 1e-4)
 PRIVATE = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET).apply(lambda s: 0.5 - abs(s - 0.5))
@@ -112,17 +112,12 @@ def test_vector_environments() -> None:
             assert env.step(np.array([0, 0]))[1].tolist() == [PRIVATE(end), PRIVATE(0.5)]
 
 
-def test_logged_data() -> None:
-    states = np.array(WAY)
-    with pytest.raises(InvalidInput, match=ADVICE):
-        relabel(PRIVATE, states[:-1], states[1:])
-    assert relabel(PRIVATE, states[:-1], states[1:], outside="clip").tolist() == [PRIVATE(end) for end in ENDS[:-1]]
-
-
 def test_what_is_no_number_is_refused_either_way() -> None:
     for outside in ("refuse", "clip"):
+        env = PrivateReward(Rows([[0.5], [np.nan]]), PRIVATE, outside=outside)  # type: ignore[arg-type]
+        env.reset()
         with pytest.raises(InvalidInput, match="value nan, outside the reward's box"):
-            relabel(PRIVATE, [[0.5]], [[np.nan]], outside=outside)  # type: ignore[arg-type]
+            env.step(0)
 
 
 def test_an_environment_can_be_made_again_with_its_choice() -> None:

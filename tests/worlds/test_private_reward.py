@@ -16,7 +16,7 @@ from quietq.noise import Product
 from quietq.privacy import Budget, InvalidInput, people
 from quietq.released import PrivateFunction
 from quietq.worlds.private_reward import PrivateEnv, PrivateReward, PrivateVectorEnv
-from quietq.worlds.reader import relabel
+from quietq.worlds.reader import Reader
 
 SENTINEL = 12345.678
 BUDGET = Budget(0.9, 1e-4)
@@ -299,22 +299,11 @@ def test_pickles_and_copies() -> None:
     assert rewards == rewards[:1] * 3
 
 
-def test_relabel() -> None:
-    both, rng = private_function(actions=2), np.random.default_rng(0)
-    states, actions = rng.uniform(size=(11, 1)), rng.integers(2, size=10)
-    assert np.array_equal(relabel(PRIVATE, states[:-1], states[1:]), value(states[1:, 0]))
-    assert np.array_equal(relabel(PRIVATE, states[:-1], on="state"), value(states[:-1, 0]))
-    by_action = relabel(both, states[:-1], actions=actions, on="state-action")
-    assert np.array_equal(by_action, both(states[:-1, 0])[np.arange(10), actions])
-    parts = {"at": states[1:], "kind": actions}
-    assert np.array_equal(relabel(PRIVATE, parts, parts, state=lambda batch: batch["at"]), value(states[1:, 0]))
-    with pytest.raises(InvalidInput, match="relabel needs next_observations"):
-        relabel(PRIVATE, states[:-1])
-    with pytest.raises(InvalidInput, match="There are 10 observations, but 11"):
-        relabel(PRIVATE, states[:-1], states)
-    with pytest.raises(InvalidInput, match="relabel needs actions"):
-        relabel(both, states[:-1], on="state-action")
-    with pytest.raises(InvalidInput, match="actions must be one of 2"):
-        relabel(both, states[:-1], actions=actions + 1, on="state-action")
-    with pytest.raises(InvalidInput, match="outside the reward's box"):
-        relabel(PRIVATE, states[:-1], states[1:] + 1)
+def test_actions_that_are_none_are_refused() -> None:
+    both, states = private_function(actions=2), np.random.default_rng(0).uniform(size=(10, 1))
+    reader = Reader(both, "state-action", None, "refuse", Discrete(2), Box(0.0, 1.0, (1,)))
+    actions = np.arange(10) % 2
+    assert np.array_equal(reader.rewards(states, None, actions), both(states[:, 0])[np.arange(10), actions])
+    for wrong in (actions + 1, actions[:-1]):
+        with pytest.raises(InvalidInput, match="actions must be one of 2"):
+            reader.rewards(states, None, wrong)

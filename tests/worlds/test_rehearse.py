@@ -65,7 +65,7 @@ def test_what_to_expect_of_people_in_gymnasium(name):
 
 
 def test_people_can_come_from_a_private_world_and_from_a_function():
-    people = MadeUpPeople(Push, lambda seen, rng: int(rng.random() < 0.7), *_declared())
+    people = MadeUpPeople(Push(), lambda seen, rng: int(rng.random() < 0.7), *_declared())
     world = privatise(people(100, 1), BUDGET, simulate=0)
     options: Any = {"people": 60, "steps": 10, "sizes": (), "draws": 1, "ways": ONE_WAY}
     assert rehearse(world, BUDGET, **options).best.score > 5
@@ -86,7 +86,7 @@ def _declared() -> Any:
 
 
 def test_the_same_seed_makes_the_same_people_and_another_one_others():
-    people = MadeUpPeople(Push, None, *_declared())
+    people = MadeUpPeople(Push(), None, *_declared())
     first, again, others = (people(5, seed) for seed in (1, 1, 2))
     assert isinstance(first, Sessions)
     assert first.not_private["transitions"] == 50
@@ -96,9 +96,9 @@ def test_the_same_seed_makes_the_same_people_and_another_one_others():
 
 
 def test_people_act_by_their_behaviour():
-    right = MadeUpPeople(Push, lambda seen, rng: 1, *_declared())(20, 0)
+    right = MadeUpPeople(Push(), lambda seen, rng: 1, *_declared())(20, 0)
     assert privatise(right, Budget(100.0, 1e-5), simulate=0).first is not None
-    rewarded = MadeUpPeople(Push, lambda seen, rng: 1, *_declared()).score
+    rewarded = MadeUpPeople(Push(), lambda seen, rng: 1, *_declared()).score
     assert rewarded(LinearPolicy(right.spaces, np.array([[1.0], [0.0]]), np.array([0.5]), np.array([0.5])), 0) > 8
 
 
@@ -137,7 +137,7 @@ def test_mistakes_are_told_before_anything_is_made(change, words):
 
 def test_on_the_command_line(quietq, tmp_path):
     pytest.importorskip("matplotlib")
-    people = MadeUpPeople(Push, None, *_declared())
+    people = MadeUpPeople(Push(), None, *_declared())
     publish(privatise(people(100, 1), BUDGET), "world.qq")
     words = "plan sessions --people 50 --epsilon 4 --env world.qq --steps 5 --draws 1 --wanted 1 --quick"
     code, out, err = quietq(f"{words} --plot rehearsed.png --json")

@@ -289,7 +289,7 @@ class PrivateWorld(Publishable):
         """Makes a Gymnasium environment of the world: `quietq.worlds.private_env.PrivateWorldEnv`.
 
         Args:
-            options: Those of `PrivateWorldEnv` (`steps`, `ensemble`, `halt`, `penalty`, `noise`); `copies` for a vector
+            options: Those of `PrivateWorldEnv` (`steps`, `ensemble`, `halt`, `noise`); `copies` for a vector
                 environment of so many copies, and `stable_baselines=True` for one of Stable-Baselines3's kind.
 
         """

@@ -34,7 +34,6 @@ from quietq.worlds.planning import (
 )
 from quietq.worlds.policy_check import CheckedPolicy as CheckedPolicy
 from quietq.worlds.private_reward import PrivateReward as PrivateReward
-from quietq.worlds.reader import relabel as relabel
 from quietq.worlds.rehearse import Rehearsal as Rehearsal, rehearse as rehearse
 from quietq.worlds.thermostat import ThermostatWorld as ThermostatWorld
 from quietq.worlds.walk import WALK as WALK, WalkWorld as WalkWorld, walk_reward as walk_reward

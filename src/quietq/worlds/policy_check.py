@@ -26,6 +26,7 @@ from functools import cached_property, partial
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import expit
 
 from quietq.feedback.imitation_statistics import OwnReturns
 from quietq.feedback.sessions import Sessions
@@ -65,6 +66,10 @@ GO = 0.5
 chosen on the development systems of benchmarks/go.py."""
 
 
+Medians = tuple[float, float]
+"""The noisy answers that signs are taken against: people's own returns, and their distances from the policy."""
+
+
 @dataclass(frozen=True, eq=False)
 class PolicyOnRows:
     """A policy as people's rows have states and actions: in the unit box, or an action's number in its list."""
@@ -95,16 +100,12 @@ class PolicyOnRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
-    """A policy in worlds that are near to a released one: a value that can be sent to other processes."""
+class OwnWorlds:
+    """What a policy comes to in each person's own world: a value that can be sent to other processes."""
 
     world: PrivateWorld
-    policy: PrivatePolicy
+    acting: PolicyOnRows
     steps: int
-
-    @cached_property
-    def acting(self) -> PolicyOnRows:
-        return PolicyOnRows(self.policy, self.world.spaces)
 
     @cached_property
     def simulator(self) -> Simulator:
@@ -114,8 +115,42 @@ class Played:
         moves = {i: _alone(move) for i, move in model.moves.items()}
         return Simulator(replace(self.world, model=replace(model, moves=moves, **alone)), noise=False)
 
-    def rewards(self, states: np.ndarray, actions: np.ndarray) -> Float[np.ndarray, " *some"]:
-        """As they were released, in units of their range; for worlds that learned them."""
+    @cached_property
+    def promised(self) -> float:
+        """What the policy is worth in the released world, by 64 episodes of it."""
+        first = self.simulator.start(np.random.default_rng(0).random((64, self.simulator.draws)))
+        weights = np.broadcast_to(self.world.weights, (64, *self.world.weights.shape))
+        return float(self.returns(first, weights).mean())
+
+    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]:
+        world, spaces = self.world, self.world.spaces
+        states, after = (stacked(columns, name, spaces.states) for name in "sn")
+        actions = columns["action"] if spaces.actions is not None else stacked(columns, "a", spaces.numbers)
+        people = np.split(np.arange(len(states)), starts[1:])
+        # The law of motion, in whitened coordinates, where the released world's known noise is the prior.
+        root, unit = WORLDS_SPREAD * world.left, np.linalg.inv(world.right)
+        design, moved = world.features_of(states, actions), 2 * (after - states)[:, world.moved]
+        left = [moved[own] - design[own] @ world.weights for own in people]
+        slopes = [_own(design[own] @ root, rest @ unit) for own, rest in zip(people, left, strict=True)]
+        weights = np.stack([world.weights + root @ own @ world.right for own in slopes])
+        # Rewards: what is added to the released ones, in units of their range.
+        rewards = ends = None
+        if world.reward is not None:
+            terms = _bends(spaces.join(states, actions))
+            scale = REWARDS_SPREAD / np.sqrt(terms.shape[1])
+            differ = columns["reward"] - row_by_row(self._unit_rewards, states, actions)
+            if world.end_reward is not None:  # such a step says nothing of the others' rewards
+                differ = np.where(columns["end"] > 0, 0.0, differ)
+            rewards = np.stack([scale * _own(scale * terms[own], differ[own][:, None])[:, 0] for own in people])
+        # Ends: what is added to the released log-odds.
+        if world.ends is not None:
+            terms, odds = ENDS_SPREAD * _bends(after), _odds(row_by_row(self.simulator.ends, after))
+            ended = columns["end"] > 0
+            ends = ENDS_SPREAD * np.stack([_own_odds(terms[own], odds[own], ended[own]) for own in people])
+        return self.returns(states[starts], weights, rewards, ends)
+
+    def _unit_rewards(self, states: np.ndarray, actions: np.ndarray) -> Float[np.ndarray, " *some"]:
+        """As they were released, in units of their range."""
         spaces = self.world.spaces
         return (self.simulator.rewards(states, actions, states) - spaces.low) / (spaces.high - spaces.low)
 
@@ -127,22 +162,24 @@ class Played:
         ends: Float[np.ndarray, "people others"] | None = None,
     ) -> Float[np.ndarray, " people"]:
         """In expectation over ends, each person for themselves; where nobody was, nothing more is gained."""
-        return row_by_row(self._returns, first, weights, *(one for one in (rewards, ends) if one is not None))
+        nothing = np.zeros((len(first), 0))
+        given = (nothing if own is None else own for own in (rewards, ends))
+        return row_by_row(self._returns, first, weights, *given)
 
-    def _returns(self, states: np.ndarray, weights: np.ndarray, *own: np.ndarray) -> np.ndarray:
-        spaces, given = self.world.spaces, iter(own)
-        rewards = next(given) if self.world.reward is not None and own else None
-        ends = next(given) if self.world.ends is not None and own else None
+    def _returns(
+        self, states: np.ndarray, weights: np.ndarray, rewards: np.ndarray, ends: np.ndarray
+    ) -> Float[np.ndarray, " *people"]:
+        spaces = self.world.spaces
         alive, total = np.ones(states.shape[:-1]), np.zeros(states.shape[:-1])
         for _ in range(self.steps):
             actions = self.acting.acts(states)
             found = self.simulator.step(states, actions, None, weights=weights)
             worth, end = found.rewards, found.ends
-            if rewards is not None:
+            if rewards.size:
                 moved = _times(_bends(spaces.join(states, actions)), rewards)
                 worth = np.clip(worth + (spaces.high - spaces.low) * moved, spaces.low, spaces.high)
-            if ends is not None:
-                end = _chance(_odds(end) + _times(_bends(found.states), ends))
+            if ends.size:
+                end = expit(np.clip(_odds(end) + _times(_bends(found.states), ends), -50, 50))
             worth = self.simulator.worth(worth, end)
             total += np.where(alive == 0, 0.0, alive * worth)  # who is over stays so, however long others go on
             alive = np.where(found.halted, 0.0, alive * (1 - end))
@@ -151,48 +188,6 @@ class Played:
             if not alive.any():
                 break
         return total
-
-
-@dataclass(frozen=True, eq=False)
-class OwnWorlds:
-    """What a policy comes to in each person's own world."""
-
-    played: Played
-
-    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]:
-        world, spaces = self.played.world, self.played.world.spaces
-        states, after = (stacked(columns, name, spaces.states) for name in "sn")
-        actions = columns["action"] if spaces.actions is not None else stacked(columns, "a", spaces.numbers)
-        people = np.split(np.arange(len(states)), starts[1:])
-        root, unit = WORLDS_SPREAD * world.left, np.linalg.inv(world.right)
-        design, moved = world.features_of(states, actions), 2 * (after - states)[:, world.moved]
-        weights = []
-        for own in people:
-            left = (moved[own] - design[own] @ world.weights) @ unit
-            weights.append(world.weights + root @ _own(design[own] @ root, left) @ world.right)
-        rewards = ends = None
-        if world.reward is not None:
-            terms = _bends(spaces.join(states, actions))
-            scale = REWARDS_SPREAD / np.sqrt(terms.shape[1])
-            differ = columns["reward"] - row_by_row(self.played.rewards, states, actions)
-            if world.end_reward is not None:  # such a step says nothing of the others' rewards
-                differ = np.where(columns["end"] > 0, 0.0, differ)
-            rewards = np.stack([scale * _own(scale * terms[own], differ[own][:, None])[:, 0] for own in people])
-        if world.ends is not None:
-            terms, odds = ENDS_SPREAD * _bends(after), _odds(row_by_row(self.played.simulator.ends, after))
-            ended = columns["end"] > 0
-            ends = ENDS_SPREAD * np.stack([_own_odds(terms[own], odds[own], ended[own]) for own in people])
-        return self.played.returns(states[starts], np.stack(weights), rewards, ends)
-
-
-@dataclass(frozen=True)
-class Medians:
-    """The noisy answers that signs are taken against."""
-
-    returned: float
-    """The median of people's own returns."""
-    distance: float
-    """The median of their distances from the policy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +217,9 @@ class Opinions(Vector):
             worth = self.worlds.of_people(starts, columns)
             told.append(np.where(np.isnan(worth), 0.0, np.where(worth >= self.wanted, 0.5, -0.5)))
         if self.returns is not None and self.medians is not None:
-            better = np.sign(self.returns(starts, columns) - self.medians.returned)
-            told.append(better * np.sign(self.medians.distance - self.distances(starts, columns)))
+            returned, distance = self.medians
+            better = np.sign(self.returns(starts, columns) - returned)
+            told.append(better * np.sign(distance - self.distances(starts, columns)))
         return np.stack(told, axis=-1)
 
 
@@ -244,15 +240,11 @@ def _odds(chance: np.ndarray) -> np.ndarray:
     return np.log(chance / (1 - chance))
 
 
-def _chance(odds: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
-
-
 def _own_odds(design: Float[np.ndarray, "rows k"], odds: np.ndarray, ended: np.ndarray) -> Float[np.ndarray, " k"]:
     """Slopes of what is added to log-odds, by Newton's steps towards the posterior's mode, if standard normal."""
     slopes = np.zeros(design.shape[1])
     for _ in range(8):
-        chance = _chance(odds + design @ slopes)
+        chance = expit(np.clip(odds + design @ slopes, -50, 50))
         gradient = design.T @ (ended - chance) - slopes
         curvature = (design.T * (chance * (1 - chance))) @ design + np.eye(len(slopes))
         try:
@@ -418,8 +410,9 @@ class PolicyCheck(Mechanism):
                 )
             if world.known or world.model.moves:
                 self.conditions += (Code.FUNCTIONS_KEEP_NOTHING(),)
-            self.worlds = OwnWorlds(Played(world, policy, steps))
-            self.promised = _promised(Played(world, policy, steps))  # now: what fails is refused before it is paid for
+            self.worlds = OwnWorlds(world, self.distances, steps)
+            # Now, so that what fails is refused before it is paid for; on a copy, so that nothing cached is sent about.
+            self.promised = replace(self.worlds).promised
         elif self.returns is None:
             raise InvalidInput("sessions must contain rewards, or the policy must have a world: give it as trained_on.")
 
@@ -440,7 +433,7 @@ class PolicyCheck(Mechanism):
                 self.returns, self.returns.returns, 0.5, self.people, mu, MEDIAN_ROUNDS
             )
             distance = yield from noisy_quantile(self.distances, (0.0, 1.0), 0.5, self.people, mu, MEDIAN_ROUNDS)
-            medians = Medians(returned, distance)
+            medians = (returned, distance)
         opinions = Opinions(self.worlds, self.wanted or 0.0, self.returns, self.distances, medians)
         query = mean_of_people(opinions, self.people, self.budget.mu * left**0.5)
         answer = yield query
@@ -463,14 +456,6 @@ class PolicyCheck(Mechanism):
             digest_of(self.policy),
             self.world,
         )
-
-
-def _promised(played: Played) -> float:
-    """What a policy is worth in the released world, by 64 episodes of it."""
-    simulator = played.simulator
-    first = simulator.start(np.random.default_rng(0).random((64, simulator.draws)))
-    weights = np.broadcast_to(played.world.weights, (64, *played.world.weights.shape))
-    return float(played.returns(first, weights).mean())
 
 
 def checked_go(go: float) -> float:

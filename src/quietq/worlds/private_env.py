@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Float32
 
 from quietq.noise import Box as PublicBox
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import count, instance, not_negative, positive, shown
+from quietq.privacy.checks import count, instance, positive, shown
 from quietq.released.private_world import STARTS_UNSEEN, PrivateWorld
 from quietq.worlds.world import Info
 
@@ -54,8 +54,6 @@ class Simulator:
     """Steps are halted where a state is more than so many standard deviations from the data's mean; None for never."""
     noise: bool = True
     """Whether states scatter as people's did around what features explain."""
-    penalty: float | None = None
-    """What each step that is left after a halt costs; None for what a poor step of people's does: `halt_penalty`."""
 
     def __post_init__(self) -> None:
         if (missing := self.world.missing()) is not None:
@@ -72,12 +70,9 @@ class Simulator:
     def halt_penalty(self) -> float:
         """What each step that is left after a halt costs, so that leaving does not pay.
 
-        It is what was asked for, or else the lower quartile of the world's rewards where people's states lie, with
-        actions at random, if that is below 0. The least declared reward would be far too much where large losses are
-        rare.
+        It is the lower quartile of the world's rewards where people's states lie, with actions at random, if that is
+        below 0. The least declared reward would be far too much where large losses are rare.
         """
-        if self.penalty is not None:
-            return self.penalty
         spaces, rng = self.world.spaces, np.random.default_rng(0)
         middle, deviation = self._typical
         states = within(middle + deviation * rng.standard_normal((_PLACES, spaces.states)))
@@ -199,7 +194,7 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
     Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
     known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted where
     nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends, and every
-    step that is left costs `penalty`, by default what a poor step of people's does, so that leaving does not pay.
+    step that is left costs what a poor step of people's does, so that leaving does not pay.
     `halted_share` tells how many of the episodes so far ended so: what was learned where many did is not to be trusted.
     """
 
@@ -212,18 +207,15 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
         steps: int = 200,
         ensemble: int = ENSEMBLE,
         halt: float | None = HALT,
-        penalty: float | None = None,
         noise: bool = True,
         seed: int = 0,
     ) -> None:
         instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
         if halt is not None:
             positive("halt", halt)
-        if penalty is not None:
-            not_negative("penalty", penalty)
         self.world = world
         self.steps = count("steps", steps)
-        self.simulator = Simulator(world, halt, noise, penalty)
+        self.simulator = Simulator(world, halt, noise)
         self.members = None
         if count("ensemble", ensemble) > 1:
             self.members = world.plausible(ensemble, np.random.default_rng(count("seed", seed, 0)))

@@ -16,7 +16,7 @@ from quietq.noise import Box
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import numbers, one_of, plural, shown
 from quietq.released.private_function import PrivateFunction
-from quietq.worlds.world import Action, Observation, flat
+from quietq.worlds.world import Observation, flat
 
 PLACES = ("next-state", "state", "state-action")
 """What a reward may look at."""
@@ -98,17 +98,14 @@ def in_box(
 
 @dataclass(frozen=True)
 class Reader:
-    """The private function, where it looks, and which part of an observation it looks at.
-
-    Spaces that are None are not checked: logged transitions have none.
-    """
+    """The private function, where it looks, and which part of an observation it looks at."""
 
     private: PrivateFunction
     on: str
     state: State
     outside: Outside
-    actions: Space | None = None
-    observations: Space | None = None
+    actions: Space
+    observations: Space
 
     def __post_init__(self) -> None:
         if not isinstance(self.private, PrivateFunction):
@@ -119,7 +116,7 @@ class Reader:
         one_of("on", self.on, PLACES)
         if self.outside not in get_args(Outside):
             raise InvalidInput(f"outside must be 'refuse' or 'clip', not {shown(self.outside)}.")
-        if self.observations is not None and not self._of_items():
+        if not self._of_items():
             refuse_categories(self.observations, self.state)
         outputs = _outputs(self.private)
         if self.on == "state-action":
@@ -130,8 +127,6 @@ class Reader:
 
     def _check_dimension(self) -> None:
         """Refuses what does not fit the environment before its first step, as far as a blank observation shows it."""
-        if self.observations is None:
-            return
         found = self.private.box.dimension - self.action_size
         unseen = Exception if callable(self.state) else CustomSpaceError  # a caller's function may not take a blank one
         with suppress(unseen):
@@ -163,7 +158,7 @@ class Reader:
                 "On 'state-action', the private function must have one output per action; or one value, and a Box of "
                 "actions, whose coordinates are the last of the reward's box."
             )
-        elif self.actions is not None and not (isinstance(self.actions, Discrete) and self.actions.n == outputs[0]):
+        elif not isinstance(self.actions, Discrete) or self.actions.n != outputs[0]:
             raise InvalidInput(
                 f"On 'state-action', the private function's {outputs[0]} outputs must be one for each of finitely many "
                 f"actions, but the action space is {self.actions}."
@@ -187,10 +182,9 @@ class Reader:
             both = np.hstack([states, _rows(actions, len(states), self.action_size)])
             return self._values(both, "state or action")
         values = self._values(states)
-        if self.on != "state-action":
+        if not isinstance(self.actions, Discrete) or self.on != "state-action":
             return values
-        first = int(self.actions.start) if isinstance(self.actions, Discrete) else 0
-        column = np.asarray(actions).reshape(-1) - first
+        column = np.asarray(actions).reshape(-1) - int(self.actions.start)
         if column.shape != values.shape[:1] or not np.isin(column, np.arange(values.shape[1])).all():
             raise InvalidInput(f"actions must be one of {values.shape[1]} for each of {len(values)} states.")
         return values[np.arange(len(values)), column.astype(np.int64)]
@@ -211,52 +205,3 @@ def _rows(actions: object, size: int, width: int) -> Float[np.ndarray, "batch wi
     if rows.size != size * width:
         raise InvalidInput(f"actions must be {width} numbers for each of {size} states, not of shape {rows.shape}.")
     return rows.reshape(size, width)
-
-
-def relabel(
-    private: PrivateFunction,
-    observations: Observation,
-    next_observations: Observation = None,
-    actions: Action = None,
-    on: str = "next-state",
-    state: State = None,
-    outside: Outside = "refuse",
-) -> Float[np.ndarray, "steps"]:
-    """Computes private rewards for logged transitions, in place of the logged ones.
-
-    For an episode of a Minari data set: `relabel(private, episode.observations[:-1], episode.observations[1:])`.
-
-    Args:
-        private: The private function.
-        observations: Observations before each step.
-        next_observations: Observations after it.
-        actions: Actions, where the reward depends on them.
-        on: As for `PrivateReward`.
-        state: As for `PrivateReward`.
-        outside: As for `PrivateReward`.
-
-    """
-    reader = Reader(private, on, state, outside, _space_of(private, on, actions))
-    needed = {"next-state": ("next_observations", next_observations), "state-action": ("actions", actions)}
-    name, given = needed.get(on, ("", ()))
-    if given is None:
-        raise InvalidInput(f"On {on!r}, relabel needs {name}.")
-    size = _length(observations)
-    if next_observations is not None and _length(next_observations) != size:
-        raise InvalidInput(f"There are {size} observations, but {_length(next_observations)} next_observations.")
-    states = reader.states(next_observations if on == "next-state" else observations, size)
-    return reader.rewards(states, states, actions)
-
-
-def _space_of(private: PrivateFunction, on: str, actions: Action) -> Space | None:
-    """Logged actions are numbers of actions where the reward has an output for each; else they are coordinates."""
-    if on != "state-action" or actions is None or _outputs(private):
-        return None
-    width = numbers("actions", actions).size // max(_length(actions), 1)
-    return BoxSpace(-np.inf, np.inf, (max(width, 1),))
-
-
-def _length(batch: Observation) -> int:
-    while isinstance(batch, Mapping | tuple):
-        batch = next(iter(batch.values() if isinstance(batch, Mapping) else batch), ())
-    return len(batch)

@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
@@ -44,7 +43,7 @@ SCORED_EPISODES = 20
 class MadeUpPeople:
     """People who act in a Gymnasium environment: their sessions, and what a policy is worth there."""
 
-    make: Callable[[], gymnasium.Env[Any, Any]]
+    env: gymnasium.Env[Any, Any]
     behaviour: Behaviour | None
     """None for actions at random."""
     box: Box
@@ -52,42 +51,37 @@ class MadeUpPeople:
     steps: int
     """The most steps of an episode; everybody has one episode."""
 
-    @cached_property
-    def env(self) -> gymnasium.Env[Any, Any]:
-        return self.make()
-
     def __call__(self, people: int, seed: int) -> Sessions:
         """The sessions of so many people, the same for the same seed."""
         import polars as pl
 
-        rng, rows = np.random.default_rng(seed), []
-        self.env.action_space.seed(seed)
+        rng, space = np.random.default_rng(seed), self.env.action_space
+        space.seed(seed)
+        behaviour = self.behaviour or (lambda seen, rng: space.sample())
+        rows = []
         for person in range(people):
-            behaviour = self.behaviour or (lambda seen, rng: self.env.action_space.sample())
-            for step, *row in self._episode(lambda seen, b=behaviour: b(seen, rng), int(rng.integers(2**31))):
-                rows.append((person, step, *np.concatenate([np.ravel(one).astype(float) for one in row])))
-        states = range(self.box.dimension)
-        space = self.env.action_space
-        listed = isinstance(space, gymnasium.spaces.Discrete)
-        acted = ["action"] if listed else [f"a{i}" for i in range(int(np.prod(space.shape or ())))]
-        names = ["person", "step", *(f"s{i}" for i in states), *acted, *(f"n{i}" for i in states), "reward", "end"]
-        frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("end").cast(pl.Int8))
+            episode = self._episode(lambda seen: behaviour(seen, rng), int(rng.integers(2**31)))
+            for number, step in enumerate(episode):
+                rows.append((person, number, *np.concatenate([np.ravel(part).astype(float) for part in step])))
+        before, after = ([f"{letter}{i}" for i in range(self.box.dimension)] for letter in "sn")
+        acted = [f"a{i}" for i in range(int(np.prod(space.shape or ())))]
+        frame = pl.DataFrame(rows, ["person", "step", *before, *acted, *after, "reward", "end"], orient="row")
+        frame = frame.with_columns(pl.col("end").cast(pl.Int8))
         actions: Any = None
         if isinstance(space, gymnasium.spaces.Discrete):
-            frame, actions = frame.with_columns(pl.col("action").cast(pl.Int64)), list(range(int(space.n)))
+            frame, actions = frame.with_columns(pl.col("a0").cast(pl.Int64)), list(range(int(space.n)))
         elif isinstance(space, gymnasium.spaces.Box):
             actions = list(zip(space.low.ravel().tolist(), space.high.ravel().tolist(), strict=True))
-        low, high = self.rewards
         return Sessions.read(
             frame,
             step="step",
-            state=[f"s{i}" for i in states],
-            next_state=[f"n{i}" for i in states],
-            action=acted[0] if listed else acted,
+            state=before,
+            next_state=after,
+            action="a0" if isinstance(space, gymnasium.spaces.Discrete) else acted,
             actions=actions,
             reward="reward",
-            low=low,
-            high=high,
+            low=self.rewards[0],
+            high=self.rewards[1],
             end="end",
             box=list(zip(self.box.low, self.box.high, strict=True)),
             people=people,
@@ -95,24 +89,23 @@ class MadeUpPeople:
 
     def score(self, policy: LinearPolicy | PrivatePolicy, seed: int) -> float:
         """The mean return of a policy in the simulator, by some episodes."""
-        low, high = self.box.low, self.box.high
 
         def act(seen: np.ndarray) -> Any:
-            inside = np.clip(np.asarray(seen, np.float64), low, high)[None]
+            inside = np.clip(np.asarray(seen, np.float64), self.box.low, self.box.high)[None]
             action = (policy(inside) if isinstance(policy, LinearPolicy) else policy.predict(inside)[0])[0]
             return int(action) if isinstance(self.env.action_space, gymnasium.spaces.Discrete) else np.float32(action)
 
         seeds = np.random.default_rng((seed, 1)).integers(2**31, size=SCORED_EPISODES)
-        return fmean(sum(float(row[4]) for row in self._episode(act, int(one))) for one in seeds)
+        return fmean(sum(float(reward) for *_, reward, _ in self._episode(act, int(one))) for one in seeds)
 
     def _episode(self, act: Callable[[np.ndarray], Any], seed: int) -> list[tuple[Any, ...]]:
-        """The steps of an episode: number, observation, action, next observation, reward and whether it ended."""
+        """The steps of an episode: observation, action, next observation, reward and whether it ended."""
         seen, _ = self.env.reset(seed=seed)
         found = []
-        for step in range(self.steps):
+        for _ in range(self.steps):
             action = act(seen)
             after, reward, ended, cut, _ = self.env.step(action)
-            found.append((step, seen, action, after, reward, ended))
+            found.append((seen, action, after, reward, ended))
             seen = after
             if ended or cut:
                 break
@@ -274,10 +267,11 @@ def _made_up(
     """People who act in a Gymnasium environment of that id, or in a private world."""
     if isinstance(source, PrivateWorld):
         ends = source.spaces.low, source.spaces.high
-        return MadeUpPeople(lambda: source.env(steps=steps), behaviour, source.box, ends, steps)
+        return MadeUpPeople(source.env(steps=steps), behaviour, source.box, ends, steps)
     if rewards is None:
         raise InvalidInput("rewards must be the smallest and the largest reward of a step, a pair (low, high).")
-    space = gymnasium.make(source).observation_space
+    env = gymnasium.make(source)
+    space = env.observation_space
     if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise InvalidInput(f"The observations of {source} must be a Box of one axis, not {space}.")
     if box is None:
@@ -285,7 +279,7 @@ def _made_up(
         if not all(high - low < WIDEST for low, high in sides):
             raise InvalidInput(f"The observations of {source} have no bounds: give box, a pair for each coordinate.")
         box = sides
-    return MadeUpPeople(lambda: gymnasium.make(source), behaviour, Box.of(box), rewards, steps)
+    return MadeUpPeople(env, behaviour, Box.of(box), rewards, steps)
 
 
 def _try(
