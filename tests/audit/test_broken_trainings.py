@@ -112,7 +112,7 @@ def same_in_all_rounds(noise: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "move"),
     [
-        ("value", "flip"),
+        ("value", "zigzag"),
         *(pytest.param(name, "shift", marks=pytest.mark.slow) for name in ("value-network", "gradient")),
     ],
 )

@@ -9,7 +9,6 @@ import pytest
 
 from quietq import Budget, InvalidInput, SupBall
 from quietq.audit.distinguisher import Seen
-from quietq.audit.neighbours import neighbours
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
 from quietq.noise.entropy import SeededEntropy
@@ -19,6 +18,7 @@ from quietq.paper.agents.trainer import spaces_of
 from quietq.paper.algorithm import ACTING, Published
 from quietq.paper.attacks import on_trainings
 from quietq.paper.attacks.on_trainings import Trainings, View, audit_training
+from quietq.paper.attacks.pairs import neighbours
 from quietq.worlds import WALK
 
 METHOD = InputNoise(relation=SupBall(0.5), budget=Budget(0.9, 1e-4), knots=3)
@@ -64,7 +64,8 @@ def test_another_configuration_has_noise_of_its_own() -> None:
     ones = [
         trainings(), trainings(steps=31), trainings(seed=1), trainings(view=View(queries=4)),
         trainings(view=View("policy", queries=3)), trainings(view=View("every", queries=3, moments=3)),
-        trainings(pair=neighbours(WALK, SupBall(0.5), "flip")), trainings(pair=neighbours(WALK, SupBall(0.4), "shift")),
+        trainings(pair=neighbours(WALK, SupBall(0.5), "zigzag")),
+        trainings(pair=neighbours(WALK, SupBall(0.4), "shift")),
         trainings(method=InputNoise(**promise, knots=4)), trainings(method=InputNoise(**promise, knots=3, gamma=0.5)),
         trainings(method=InputNoise(relation=SupBall(0.5), budget=Budget(0.8, 1e-4), knots=3)),
         trainings(method=InputNoise(relation=SupBall(0.4), budget=Budget(0.9, 1e-4), knots=3)),

@@ -48,7 +48,7 @@ rounds."""
     ("kind", "noise"),
     [
         pytest.param(kind, noise, marks=[] if kind in QUICK.get(noise, (kind,)) else pytest.mark.slow)
-        for kind, noise in models_of_all_kinds()
+        for kind, noise in models_of_all_kinds().values()
     ],
 )
 def test_people_come_close_to_what_is_stated_and_never_exceed_it(kind: str, noise: str) -> None:

@@ -93,8 +93,8 @@ class UCB:
         (lambda seed: UCB(3), lambda: bandit_plays.ucb(MEANS, T, 400, 0)),
         (lambda seed: LocalUCB(3, PURE, simulate=seed), lambda: bandit_plays.local(MEANS, T, 400, 0, 4.0)),
         (
-            lambda seed: TreeUCB(3, PURE, arrivals=T, simulate=seed, sampling=1.0, noise=0.5),
-            lambda: bandit_plays.tree(MEANS, T, 400, 0, 4.0, 1.0, 0.5),
+            lambda seed: TreeUCB(3, PURE, arrivals=T, simulate=seed),
+            lambda: bandit_plays.tree(MEANS, T, 400, 0, 4.0, 1.0, 1.0),
         ),
     ],
     ids=["ucb", "local", "tree"],

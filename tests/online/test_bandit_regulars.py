@@ -11,8 +11,7 @@ import pytest
 from bandit_cases import CONTEXT, GAUSSIAN, MAKE, PURE
 
 from quietq import Budget, InvalidInput
-from quietq.online import Elimination, Episodes, Linear, LocalUCB, TreeUCB, resume, save
-from quietq.online.elimination import Epoch
+from quietq.online import Elimination, Episodes, Linear, LocalUCB, resume, save
 
 LEFT_OUT, HARDLY = "ignore:.* answers were left out", "ignore:Hardly anything can be learned"
 NO_CONTEXTS: list[Any] = [
@@ -179,55 +178,3 @@ def test_many_bad_contexts_are_told_to_the_operator() -> None:
     assert policy.bad_contexts == 2
     with pytest.raises(InvalidInput, match="context must be real numbers"):
         policy.rows("text")
-
-
-@pytest.mark.filterwarnings(HARDLY)
-@pytest.mark.parametrize("name", MAKE)
-def test_every_policy_says_how_far_off_noise_will_put_it(name: str) -> None:
-    policy = MAKE[name](simulate=0)
-    often = MAKE[name](simulate=0, visits=3)
-    assert policy.expected_error(300) > 0
-    assert policy.expected_error(300) < often.expected_error(300) or name == "elimination"
-    assert policy.expected_error(200) >= policy.expected_error(300)
-
-
-class Short(Elimination):
-    """With epochs of 4 and 8 answers, in which no arm goes."""
-
-    def _epoch(self, number: int, arms: int) -> Epoch:
-        return Epoch(4 * number, 1e9, 1e9)
-
-
-@pytest.mark.parametrize(
-    ("make", "last"),
-    [
-        (lambda: Episodes(2, PURE, visits=2), lambda state, noisy: state.means),
-        (lambda: TreeUCB(2, PURE, arrivals=28, visits=2), lambda state, noisy: state.nodes.sum(axis=1) / 14),
-        (lambda: Short(2, GAUSSIAN, arrivals=28, visits=2), lambda state, noisy: noisy[-1] / 8),
-    ],
-    ids=["episodes", "tree", "elimination"],
-)
-def test_expected_errors_are_those_of_the_last_means(make: Any, last: Any) -> None:
-    """After 14 answers about each of two arms: episodes of 1, 2 and 4, nodes of 8, 4 and 2, epochs of 4 and 8."""
-    generator, errors = np.random.default_rng(1), []
-    for _ in range(100):
-        policy, noisy = make(), []
-
-        def noised(numbers: np.ndarray, policy: Any = policy, noisy: list[Any] = noisy) -> np.ndarray:
-            noisy.append(numbers + generator.normal(scale=policy.law.sigma, size=len(numbers)))
-            return noisy[-1]
-
-        policy._noised = noised
-        for arm in [0, 1, 0, 0, 1, 1] + [0] * 4 + [1] * 4 + [0, 1] * 7:
-            if isinstance(policy, Episodes):
-                policy.state.arm = arm  # as if that were its index's choice
-            policy.learn(None, arm, 1.0)
-        errors += (last(policy.state, noisy) - 1).tolist()
-    error = float(np.sqrt(np.mean(np.square(errors))))
-    assert error == pytest.approx(make().expected_error(28), rel=6 * math.sqrt(2 / len(errors)) / 2)
-
-
-def test_the_expected_error_of_flips_is_that_of_their_mean_in_ranges_of_an_answer() -> None:
-    kept = 1 / (1 + math.exp(-1.5))
-    error = math.sqrt(kept * (1 - kept) / 14) / (2 * kept - 1)
-    assert LocalUCB(2, Budget(3.0, 0.0), visits=2).expected_error(28) == pytest.approx(error)

@@ -41,9 +41,6 @@ UNSEEN = {
     "means": "noisy numbers on the grid of their rounding",
     "nodes": "noisy numbers on the grid of their rounding",
     # Settings of what is decided, and not of noise: any of them may have been chosen.
-    "header/settings/exploration": "no promise follows from it",
-    "header/settings/sampling": "no promise follows from it",
-    "header/settings/noise": "no promise follows from it",
     "header/settings/weights": "no promise follows from it",
     "header/settings/width": "no promise follows from it",
     "header/settings/simulate": "another seed, which protects nobody either",

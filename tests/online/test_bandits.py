@@ -323,14 +323,11 @@ def test_what_cannot_be_promised_is_refused() -> None:
         lambda: Linear(2, PURE, dimension=2, arrivals=10),
         lambda: Linear(2, GAUSSIAN, arrivals=10),
         lambda: Episodes(1, PURE),
-        lambda: Episodes(2, PURE, exploration=1.0),
         lambda: Episodes(2, PURE, rewards=(1.0, 0.0)),
         lambda: Episodes(2, PURE).learn(None, 2, 1.0),
         lambda: LocalUCB(2, PURE).learn(None, 0, 0.5),
         lambda: Linear(2, GAUSSIAN, dimension=3, arrivals=1000, simulate=0).rows([[1.0, 2.0]]),
         lambda: Episodes(2, PURE).choose([1.0, 2.0]),
-        lambda: Episodes(2, PURE).expected_error(),
-        lambda: TreeUCB(2, PURE, arrivals=10).expected_error(11),
     ]
     for build in refused:
         with pytest.raises(InvalidInput):

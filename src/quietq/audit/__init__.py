@@ -35,8 +35,6 @@ from quietq.audit.finding import (
     Unprotected as Unprotected,
     count_errors as count_errors,
     in_words as in_words,
-    write_tables as write_tables,
 )
 from quietq.audit.frozen_release import frozen_release as frozen_release
-from quietq.audit.neighbours import MOVES as MOVES, Pair as Pair, neighbours as neighbours
 from quietq.audit.worst_rows import WorstRows as WorstRows, worst_rows as worst_rows

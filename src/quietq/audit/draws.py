@@ -13,7 +13,6 @@ See docs/theory.md#lower-bounds.
 """
 
 import math
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from scipy.special import chdtr
 from quietq.audit.bounds import MOST_RUNS
 from quietq.audit.distinguisher import LEARNED_SHARE, Expected, Seen, learn
 from quietq.audit.finding import Attack, Finding, Promise, Unprotected, count_errors
-from quietq.audit.neighbours import add_move, farthest_move, neighbours
+from quietq.audit.neighbours import add_move, farthest_move
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import GaussianProcessMechanism
@@ -73,7 +72,6 @@ def audit_draws(
         progress: Is called with how many draws there were, and how many there will be.
 
     """
-    began = time.monotonic()
     runs = count("runs", runs, 40, MOST_RUNS)
     seed = count("seed", seed, 0)
     turns = -(-runs // together)
@@ -93,7 +91,7 @@ def audit_draws(
         weights, known = learn(taught)
         judged = judged.scored(weights)
     thresholds = known.thresholds(runs - pilot, promise.delta, confidence)
-    return count_errors(judged, thresholds, attack, promise, confidence, pilot, time.monotonic() - began)
+    return count_errors(judged, thresholds, attack, promise, confidence, pilot)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +146,7 @@ class BestTest:
         """How scores come out, which is known for Gaussian noise, if there is anything to distinguish."""
         return Expected(-(self.mu**2) / 2, self.mu, self.mu**2 / 2, self.mu) if self.mu else None
 
-    @property
-    def count(self) -> int:
-        return self._first[0].size
-
-    def audit(self, runs: int, move: str = "other data", attack: Attack | None = None, **options: Any) -> Finding:
+    def audit(self, runs: int, move: str = "other data", source: str | None = None, **options: Any) -> Finding:
         """Releases both neighbours many times, by simulation, and tries to distinguish them.
 
         What is found comes from the data that was given: unless that is public or synthetic, it is not private.
@@ -160,32 +154,28 @@ class BestTest:
         Args:
             runs: The number of releases of each neighbour.
             move: What differs between the neighbours, in words.
-            attack: What is distinguished, for the finding; by default this mechanism, by every noisy answer.
+            source: What releases are made of, for the finding; by default the kind of feedback.
             options: Further options of `audit_draws`.
 
         Returns:
             The finding: lower bounds beside what is promised, and the verdict.
 
         """
-        if attack is None:
-            name, kind = f"{self.mechanism.releases}/{self.mechanism.name}", type(self.before).__name__.lower()
-            seen = "every noisy answer of a release"
-            attack = Attack(name, kind, str(self.mechanism.relation), move, seen, "likelihood ratio")
+        source = type(self.before).__name__.lower() if source is None else source
+        seen = "every noisy answer of a release"
+        attack = Attack.on_mechanism(self.mechanism, source, move, seen, "likelihood ratio")
         promise = Promise.of_mechanism(self.mechanism)
         return audit_draws(self.score, runs, attack, promise, **{"expected": self.expected, **options})
 
 
-def audit_reward(
-    world: World, mechanism: Mechanism, runs: int = 1000, *, move: str = "worst", **options: Any
-) -> Finding:
-    """Audits a private reward: draws it from the world's reward and from its neighbour, and tries to tell the two
-    apart.
+def audit_reward(world: World, mechanism: Mechanism, runs: int = 1000, **options: Any) -> Finding:
+    """Audits a private reward: draws it from the world's reward and from the farthest neighbour that a search finds in
+    the law's own distance, and tries to tell the two apart.
 
     Args:
         world: The world, whose reward is the first of the two.
         mechanism: The mechanism that makes it private.
         runs: Releases of each of the two.
-        move: One of `MOVES`, or "worst": the farthest that a search finds in the law's own distance.
         options: Those of `audit_draws`.
 
     >>> from quietq.feedback.own_function import OwnFunction
@@ -197,16 +187,9 @@ def audit_reward(
 
     """
     relation, before = mechanism.relation, world.mean_reward()
-    if move == "worst":
-        by, farthest = farthest_move(mechanism)
-        after, name = add_move(before, farthest), f"worst ({by})"
-    else:
-        pair = neighbours(world, relation, move)
-        before, after, name = pair.first, pair.second, move
-    test = BestTest(mechanism, OwnFunction(before, relation), OwnFunction(after, relation))
-    seen = f"the private reward, {test.count} numbers"
-    attack = Attack(f"reward/{mechanism.name}", world.name, str(relation), name, seen, "likelihood ratio")
-    return test.audit(runs, attack=attack, **options)
+    by, move = farthest_move(mechanism)
+    test = BestTest(mechanism, OwnFunction(before, relation), OwnFunction(add_move(before, move), relation))
+    return test.audit(runs, f"worst ({by})", world.name, **options)
 
 
 # The Gaussian process mechanism itself, as often as it takes for a tight bound on mu

@@ -73,9 +73,9 @@ def plan_releases(
         audit = partial(audit_reward, WALK, mechanism, 4 * runs)
         yield PlannedAudit(title, audit, partial(frozen_release, mechanism, name=title, seed=seed))
     yield _plan_rows("reward, one of many people", partial(one_of_many, people, budget), runs, seed)
-    for kind, noise in models_of_all_kinds():
+    for title, (kind, noise) in models_of_all_kinds().items():
         search = partial(worst_rows, *all_but_two(kind, people), budget, noise=noise)
-        yield _plan_rows(model_title(kind, noise), search, runs, seed)
+        yield _plan_rows(title, search, runs, seed)
     read, rows = all_but_two("sessions", people)
     search = partial(worst_rows, read, rows, budget, mechanism=short_clone(read(rows), budget))
     yield _plan_rows(CLONE, search, runs, seed)
@@ -140,16 +140,13 @@ def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> Sy
 
 
 @cache
-def models_of_all_kinds() -> list[tuple[str, str]]:
-    """Each kind of feedback that gives rows, with each kind of noise that makes a model of them private."""
-    found = []
+def models_of_all_kinds() -> dict[str, tuple[str, str]]:
+    """Each kind of feedback that gives rows, with each noise that makes a model of them private, by what tables say."""
+    found = {}
     for kind in SURVEYS:
         read, rows = all_but_two(kind, PEOPLE)
         feedback = read(rows)
-        found += [(kind, name) for name, mechanism in MECHANISMS.items() if mechanism.is_for(feedback)]
+        for noise, mechanism in MECHANISMS.items():
+            if mechanism.is_for(feedback):
+                found[f"{mechanism.releases}, {noise} of {kind}"] = kind, noise
     return found
-
-
-def model_title(kind: str, noise: str) -> str:
-    """What tables call a model, or a world, of everybody's rows."""
-    return f"{MECHANISMS[noise].releases}, {noise} of {kind}"

@@ -1,10 +1,7 @@
-"""What audits found, beside what was promised: lower bounds of the same thing, in words and as tables."""
+"""What audits found, beside what was promised: lower bounds of the same thing, and in words."""
 
-import json
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from scipy.special import ndtri
@@ -56,6 +53,11 @@ class Attack:
     view: str
     score: str
 
+    @classmethod
+    def on_mechanism(cls, mechanism: Mechanism, source: str, move: str, view: str, score: str) -> "Attack":
+        """On releases that a mechanism makes of a source."""
+        return cls(f"{mechanism.releases}/{mechanism.name}", source, str(mechanism.relation), move, view, score)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -65,7 +67,6 @@ class Finding:
     by_epsilon: Errors  # errors of the judged runs, at the threshold for epsilon
     by_mu: Errors  # the same at the threshold for mu
     confidence: float = 0.95  # with which all bounds stated here hold together
-    seconds: float | None = None
 
     @property
     def each(self) -> float:
@@ -102,7 +103,6 @@ class Finding:
             "runs": self.runs,
             "judged": self.by_epsilon.runs_with,
             "errors": {"epsilon": self.by_epsilon._asdict(), "mu": self.by_mu._asdict()},
-            "seconds": self.seconds,
         }
 
 
@@ -113,7 +113,6 @@ def count_errors(
     promise: Promise,
     confidence: float = 0.95,
     learned_on: int = 0,
-    seconds: float | None = None,
 ) -> Finding:
     """Counts how often thresholds on scores are wrong, and makes a finding of it.
 
@@ -124,12 +123,11 @@ def count_errors(
         promise: What was promised.
         confidence: The confidence of the bounds.
         learned_on: Runs that the score was learned on.
-        seconds: How long it took.
 
     """
     runs = len(scores.first) + learned_on
     by_epsilon, by_mu = scores.errors(thresholds.epsilon), scores.errors(thresholds.mu)
-    return Finding(attack, promise, runs, by_epsilon, by_mu, confidence, seconds)
+    return Finding(attack, promise, runs, by_epsilon, by_mu, confidence)
 
 
 def in_words(finding: Finding) -> str:
@@ -192,53 +190,3 @@ class Movement:
         names = ("name", "norm", "stated", "found", "share", "by", "exceeds")
         record: dict[str, object] = {name: getattr(self, name) for name in names}
         return record | ({"queries": list(self.queries), "together": self.together} if self.queries else {})
-
-
-# Tables
-
-
-TOLD = (
-    "name",
-    "standing",
-    "epsilon",
-    "delta",
-    "mu",
-    "epsilon_lower",
-    "mu_lower",
-    "confidence",
-    "runs",
-    "move",
-    "view",
-    "score",
-    "verdict",
-)
-MOVED = ("name", "norm", "stated", "found", "share", "by")
-
-
-def write_tables(findings: Mapping[str, Finding], movements: Sequence[Movement], folder: Path) -> list[Path]:
-    """Writes the outcomes of audits (audit.md, audit.json) and how far private steps were moved (sensitivity.md and
-    .json).
-
-    Args:
-        findings: Outcomes by name.
-        movements: What frozen noise showed.
-        folder: Where the files go.
-
-    """
-    told = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
-    moved = [movement.to_dict() for movement in movements]
-    files = []
-    for name, columns, rows in (("audit", TOLD, told), ("sensitivity", MOVED, moved)):
-        files += [folder / f"{name}.md", folder / f"{name}.json"]
-        files[-2].write_text(_markdown(columns, rows), encoding="utf-8")
-        files[-1].write_text(json.dumps(rows, indent=1))
-    return files
-
-
-def _markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
-    lines = [columns, ("---",) * len(columns), *([_written(row[column]) for column in columns] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _written(value: object) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

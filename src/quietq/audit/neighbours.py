@@ -1,9 +1,4 @@
-"""Neighbouring rewards: pairs that are known by name, and the search for the farthest that a relation allows.
-
-A pair is the world's own reward r, and r' = r + a move that the relation allows, written once against an array module,
-like the worlds, so that NumPy and compiled code see the same pair. Which move is the worst depends on where the noise
-enters: `shift` for methods that look at rewards one by one, `zigzag` for a sample path of the exponential kernel, whose
-norm it drives to its bound (docs/theory.md#gaussian-process).
+"""Neighbouring rewards: the search for the farthest that a relation allows.
 
 A search is a generator: it yields a move, the difference of two neighbours, in the form that the mechanism takes (a
 function of states, one per coordinate, or weights), and is sent how far that moved the numbers. What is maximised is a
@@ -11,11 +6,9 @@ norm, or close to one, so the farthest are corners of the relation's ball. A new
 `moves.register`.
 """
 
-import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,117 +19,7 @@ from quietq.mechanisms.release import Mechanism, Query
 from quietq.noise import Box, Exponential
 from quietq.noise.exponential_kernels import Kernel
 from quietq.privacy import InvalidInput, LipschitzBall, Relation, RkhsBall, SupBall
-from quietq.privacy.checks import one_of
 from quietq.privacy.norms import MOST_PIECES, vertices
-from quietq.worlds import World
-from quietq.worlds.world import Array, unflat
-
-# Pairs by name
-
-
-@dataclass(frozen=True, repr=False)
-class Pair:
-    """A world's reward r and its neighbour r', which differs by a move of `MOVES`.
-
-    >>> from quietq.worlds import WALK
-    >>> pair = neighbours(WALK, SupBall(1.0), "shift")
-    >>> pair.first(np.array([0.5])), pair.second(np.array([0.5]))
-    (array([0.5]), array([1.5]))
-    """
-
-    world: World
-    move: str
-    radius: float
-    """The largest size of the move."""
-    slope: float = math.inf
-    """The steepest that it may be, per width of the box."""
-
-    def __repr__(self) -> str:
-        """All that the pair is; seeds of the trainings that are audited follow from this text, so it stays as it is."""
-        slope = "" if self.move == "shift" else f", lipschitz={self.slope!r}"
-        return f"Pair(world={self.world!r}, move={self.move.capitalize()}(radius={self.radius!r}{slope}))"
-
-    def first(self, states: object) -> Float[np.ndarray, " states"]:
-        return self._reward(states, 0.0)
-
-    def second(self, states: object) -> Float[np.ndarray, " states"]:
-        return self._reward(states, 1.0)
-
-    def _reward(self, states: object, side: float) -> Float[np.ndarray, " states"]:
-        points = unflat(np.asarray(states, np.float64), self.world.box.dimension)
-        return np.asarray(self.world.reward(points, np) + side * self.moved(points, np))
-
-    def moved(self, states: Array, xp: ModuleType) -> Array:
-        """r' - r at states (..., d)."""
-        low, high = np.asarray(self.world.box.low), np.asarray(self.world.box.high)
-        unit = (states - xp.asarray(low, dtype=states.dtype)) / xp.asarray(high - low, dtype=states.dtype)
-        return MOVES[self.move](self, unit, xp)
-
-
-def _shift(pair: Pair, unit: Array, xp: ModuleType) -> Array:
-    """Everybody is a little happier, everywhere."""
-    return xp.full(unit.shape[:-1], pair.radius)
-
-
-def _flip(pair: Pair, unit: Array, xp: ModuleType) -> Array:
-    """The preference turned over, as far as the relation allows: a part of the way from r to its mirror image."""
-    box, points = pair.world.box, 4097
-    grid = np.linspace(0, 1, points)[:, None]
-    rewards = pair.world.reward(np.asarray(box.low) + grid * np.subtract(box.high, box.low), np)
-    middle = float(rewards.max() + rewards.min()) / 2
-    size, steepest = float(np.ptp(rewards)), 2 * float(np.abs(np.diff(rewards)).max()) * (points - 1)
-    # So that rounding does not lead out of the relation, it is a hair less than that allows.
-    part = min(1.0, pair.radius / size, pair.slope / steepest) * (1 - 1e-9)
-    low, high = (xp.asarray(side) for side in (box.low, box.high))
-    return -2 * part * (pair.world.reward(low + unit * (high - low), xp) - middle)
-
-
-def _bumps(pair: Pair, unit: Array, xp: ModuleType) -> Array:
-    """Hills and valleys of a triangle wave, as steep as the relation allows; with no such limit, sixteen of them."""
-    waves = min(pair.slope / (4 * pair.radius), 16.0)
-    phase = unit[..., 0] * waves % 1.0
-    return pair.radius * (xp.abs(4 * phase - 2) - 1)
-
-
-def _zigzag(pair: Pair, unit: Array, xp: ModuleType) -> Array:
-    """Always within one cell's climb of the radius, and always as steep as allowed: the largest norm of all moves.
-
-    It is the radius at even points between 1,024 cells, and a cell's climb below (or above) the radius at odd ones.
-    """
-    cells = 2**10
-    depth = min(pair.slope / cells, 2 * pair.radius)
-    place = unit[..., 0] * cells
-    return pair.radius - depth * (1 - xp.abs(place % 2.0 - 1))
-
-
-MOVES: dict[str, Callable[[Pair, Array, ModuleType], Array]] = {
-    "shift": _shift,
-    "flip": _flip,
-    "bumps": _bumps,
-    "zigzag": _zigzag,
-}
-"""r' - r at states scaled to the unit box, by name, as large as radius and slope allow."""
-
-
-def neighbours(world: World, relation: Relation, move: str) -> Pair:
-    """Makes a reward and the neighbour that a move takes it to, as large as the relation allows.
-
-    Args:
-        world: The world, whose reward is the first of the two.
-        relation: The neighbouring relation.
-        move: One of `MOVES`.
-
-    """
-    if not isinstance(relation, SupBall | LipschitzBall):
-        raise InvalidInput(f"Pairs are made for a SupBall or a LipschitzBall, not for a {type(relation).__name__}.")
-    one_of("move", move, MOVES)
-    if move != "shift" and world.box.dimension != 1:
-        raise InvalidInput(f"The move {move!r} is for worlds of one coordinate; take 'shift'.")
-    return Pair(world, move, relation.radius, relation.lipschitz if isinstance(relation, LipschitzBall) else math.inf)
-
-
-# The search for the farthest
-
 
 Move = Function | Sequence[Function] | np.ndarray
 Tried = TypeVar("Tried")

@@ -293,8 +293,8 @@ class WorstRows:
         def draw(side: int, seed: int) -> Float[np.ndarray, " numbers"]:
             return numbers_in_file(release(self.mechanism, (self.one, self.other)[side], seed))
 
-        method, kind = f"{self.mechanism.releases}/{self.mechanism.name}", type(self.one).__name__.lower()
-        attack = Attack(method, kind, str(self.mechanism.relation), self._move, "the published file", "learned")
+        source = type(self.one).__name__.lower()
+        attack = Attack.on_mechanism(self.mechanism, source, self._move, "the published file", "learned")
         return audit_draws(draw, runs, attack, Promise.of_mechanism(self.mechanism), **options)
 
     @property

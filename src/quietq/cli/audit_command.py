@@ -1,5 +1,6 @@
 """`quietq audit`: attacks on what is released."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,7 +17,6 @@ from quietq.cli.options import (
     Confidence,
     Delta,
     Epsilon,
-    Move,
     Noise,
     People,
     Pieces,
@@ -73,7 +73,6 @@ def audit_reward(
     noise: Noise = "path",
     pieces: Pieces = None,
     world: AuditedWorld = None,
-    move: Move = None,
     seed: Seed = 0,
     config: Config = None,
     as_json: AsJson = False,
@@ -95,7 +94,6 @@ def audit_reward(
             place,
             mechanism,
             runs,
-            move=move or "worst",
             seed=seed,
             confidence=confidence,
             progress=progress,
@@ -166,8 +164,7 @@ def tell(finding: "Finding", sentence: str, as_json: bool, **more: object) -> No
 
 
 def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | None, as_json: bool) -> None:
-    """Runs these audits and frozen-noise checks, and writes a table of each."""
-    from quietq.audit import write_tables
+    """Runs these audits and frozen-noise checks, and writes what they found."""
     from quietq.audit.everything import check_confidence
 
     check_confidence(confidence)
@@ -183,15 +180,17 @@ def carry_out(audits: "Sequence[PlannedAudit]", confidence: float, out: Path | N
                 findings[planned.title] = planned.run(progress=progress).at(each)
             if planned.check is not None:
                 movements.append(planned.check())
-    files = write_tables(findings, movements, out)
+    record: dict[str, object] = {
+        "findings": [{"name": name, **finding.to_dict()} for name, finding in findings.items()],
+        "sensitivity": [movement.to_dict() for movement in movements],
+    }
+    (out / "audit.json").write_text(json.dumps(record, indent=1))
     if as_json:
-        table = [{"name": name, **finding.to_dict()} for name, finding in findings.items()]
-        moved = [movement.to_dict() for movement in movements]
-        return answer(True, {"findings": table, "sensitivity": moved, "files": [str(file) for file in files]})
+        return answer(True, record | {"file": str(out / "audit.json")})
     _show_findings(findings)
     found = ", ".join(movement.name for movement in movements if movement.exceeds) or "none of them"
     print(f"With the noise held fixed, of {len(movements)} private steps {found} moved farther than stated.")
-    print(f"Written: {', '.join(str(file) for file in files)}")
+    print(f"Written: {out / 'audit.json'}")
 
 
 def _show_findings(findings: "dict[str, Finding]") -> None:

@@ -126,10 +126,10 @@ AuditedWorld = Annotated[
     typer.Option(help="One of the worlds that `quietq worlds` lists; default walk.", autocompletion=complete(WORLDS)),
 ]
 Move = Annotated[
-    Literal["shift", "flip", "bumps", "zigzag"] | None,
+    Literal["shift", "zigzag"] | None,
     typer.Option(help="How r' differs from r; default the worst known."),
 ]
-AuditFolder = Annotated[Path | None, typer.Option(help="Folder for the tables; default runs/audit.")]
+AuditFolder = Annotated[Path | None, typer.Option(help="Folder for what is found; default runs/audit.")]
 
 # Methods of the paper
 

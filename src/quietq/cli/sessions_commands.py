@@ -230,7 +230,7 @@ def _verdict(checked: "CheckedPolicy") -> str:
         f"this world is worth at least {wanted} for a share {share} of the people ({number(low, 3)} to "
         f"{number(high, 3)}: 95 %, of the noise alone)."
     ]
-    if checked.is_close:
+    if low <= checked.threshold <= high:
         said.append("The share that you chose lies within, so noise alone may have decided.")
     if checked.agreement is not None and checked.z_score is not None:
         said.append(

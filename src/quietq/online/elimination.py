@@ -77,13 +77,6 @@ class Elimination(PrivateBandit):
         scale = self.sensitivity / (self.budget.epsilon if self.is_pure else self.budget.mu)
         return Epoch.of(number, arms, 1 / (self.arrivals or 1), scale, self.is_pure)
 
-    def _error_after(self, arrivals: int) -> float:
-        """Of the last epoch that is complete by then, if all arms are left."""
-        left, number, error = arrivals // self.arms, 1, math.inf
-        while (epoch := self._epoch(number, self.arms)).answers <= left:
-            left, number, error = left - epoch.answers, number + 1, self.law.sigma / epoch.answers
-        return error
-
     def _choose(self, context: object) -> int:
         state = self.state
         # Round robin: of the arms that are left, the one that was shown least in this epoch.

@@ -28,7 +28,7 @@ O(sum ln(T)/D + arms ln(T)/epsilon).
 
 import math
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -36,8 +36,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quietq.online.policy import MOST, UNITS, PrivateBandit, are_counts
-from quietq.privacy import InvalidInput
-from quietq.privacy.checks import real
 
 
 def index(
@@ -59,22 +57,15 @@ def index(
     return np.min(-np.expm1(-exponent) / -np.expm1(-slopes), axis=1)
 
 
-def _above_one(name: str, value: object) -> float:
-    number = real(name, value)
-    if not number > 1:
-        raise InvalidInput(f"{name} must be above 1, not {value!r}.")
-    return number
+EXPLORATION = 1.1
+"""The level of an index is this times the logarithm of the number of answers so far: above 1, as the theorem needs."""
 
 
 @dataclass(eq=False)
 class Episodes(PrivateBandit):
     """The policy plays the arm with the highest index for an episode, and needs no number of arrivals."""
 
-    fields: ClassVar = {**PrivateBandit.fields, "exploration": _above_one}
     name: ClassVar[str] = "episodes"
-    _: KW_ONLY
-    exploration: float = 1.1
-    """The level of an index is this times the logarithm of the number of answers so far."""
 
     def _start(self) -> SimpleNamespace:
         length, answers, units = np.zeros((3, self.arms), np.int64)
@@ -86,11 +77,6 @@ class Episodes(PrivateBandit):
             answers=answers,  # towards each arm's next episode
             units=units,  # PRIVATE: the sums of these answers
         )
-
-    def _error_after(self, arrivals: int) -> float:
-        """Of an arm's last episode, of 1, 2, 4, ... answers."""
-        answers = arrivals // self.arms
-        return self.law.sigma / 2 ** ((answers + 1).bit_length() - 2) if answers else math.inf
 
     def _choose(self, context: object) -> int:
         return self.state.arm
@@ -119,7 +105,7 @@ class Episodes(PrivateBandit):
             state.arm = int(np.argmin(state.length))  # the next one that had no episode
             return
         # One person moves a sum by up to `visits`, so noise is as many times larger and its rate as many times less.
-        level = self.exploration * math.log(state.time)
+        level = EXPLORATION * math.log(state.time)
         rate, mu = (self.budget.epsilon, math.inf) if self.is_pure else (math.inf, self.budget.mu)
         state.arm = int(np.argmax(index(state.means, state.length, level, rate / self.visits, mu / self.visits)))
 

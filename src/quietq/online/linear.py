@@ -36,7 +36,7 @@ from quietq.feedback.feedback import FOR_YOU
 from quietq.mechanisms.release import SLACK
 from quietq.online.policy import FARTHEST, UNITS, PrivateBandit, are_counts
 from quietq.online.running_sums import PARTS, Factors, RunningSums
-from quietq.privacy import Assumption, Budget, BudgetExhausted, Code, InvalidInput
+from quietq.privacy import Assumption, BudgetExhausted, Code, InvalidInput
 from quietq.privacy.checks import count, numbers, positive
 from quietq.privacy.norms import AnyNorm, sensitivity
 
@@ -82,12 +82,6 @@ def confidence(d: int, steps: int, deviation: float, wrong: float, weights: floa
     return 1 + 2 * largest, sampling + math.sqrt(most) * weights + of_noise
 
 
-def _not_pure(name: str, value: object) -> object:
-    if isinstance(value, Budget) and value.is_pure:
-        raise InvalidInput("A linear policy adds Gaussian noise, so the budget's delta must be above 0.")
-    return value
-
-
 @dataclass(eq=False)
 class Linear(PrivateBandit):
     """The policy is LinUCB on noisy running sums: least squares on rows of features, raised by confidence widths.
@@ -111,7 +105,6 @@ class Linear(PrivateBandit):
         "dimension": partial(count, most=1000),
         "weights": positive,
         "width": positive,
-        "budget": _not_pure,
     }
     name: ClassVar[str] = "linear-factors"
     contexts: ClassVar[bool] = True
@@ -128,6 +121,11 @@ class Linear(PrivateBandit):
     width: float = 0.1
     """By how many of the theorem's widths a value is raised; less explores less, and changes no promise. The default
     was chosen by regret on synthetic problems; 1 is what the theorem needs, and loses several times as much."""
+
+    @property
+    def is_pure(self) -> bool:
+        """Running sums have Gaussian noise alone, so that a budget without a delta is refused."""
+        return False
 
     def rows(self, context: object) -> Float[np.ndarray, "arms dimension"]:
         """Returns a row of features for each arm. Rows longer than 1 are scaled to length 1; those not finite are 0.
@@ -228,8 +226,12 @@ class Linear(PrivateBandit):
     def _conditions(self) -> tuple[Assumption, ...]:
         return Code.FEATURES_SHORTENED(), *super()._conditions()
 
-    def _error_after(self, arrivals: int) -> float:
-        """Of the value of a row, if rows look in all directions alike; `weights` is the largest value there can be."""
+    def expected_error(self) -> float:
+        """The standard error that noise alone gives the value of a row, once all arrivals were learned from.
+
+        It is public, and for rows that look in all directions alike; `weights` is the largest value there can be.
+        """
+        arrivals = self._sums.arrivals
         return self.law.sigma * math.sqrt(self._sums.variance(arrivals) / 2) * self.dimension / arrivals
 
     def _cautions(self) -> list[Warning]:

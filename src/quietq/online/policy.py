@@ -194,29 +194,6 @@ class PrivateBandit(Checked, ABC):
             return (Code.VISITS_TRUSTED(self.visits),)
         return Code.VISITS_COUNTED(self.visits), Code.NAMES()
 
-    def expected_error(self, arrivals: int | None = None) -> float:
-        """Returns the standard deviation that noise alone gives the mean of an arm, in ranges of an answer.
-
-        It is public, and holds if all answers count and are about all arms alike. Between arms whose means differ by
-        less hardly anything can be learned.
-
-        >>> from quietq.online import Episodes
-        >>> [round(Episodes(2, Budget(1.0, 0.0)).expected_error(n), 4) for n in (200, 20_000)]
-        [0.0442, 0.0003]
-
-        Args:
-            arrivals: After how many arrivals; by default all that were declared.
-
-        """
-        if arrivals is None and self.arrivals is None:
-            raise InvalidInput("arrivals must be given here, because none were declared: after how many?")
-        most = self.arrivals if self.bounded else None
-        return self._error_after(count("arrivals", self.arrivals if arrivals is None else arrivals, most=most))
-
-    @abstractmethod
-    def _error_after(self, arrivals: int) -> float:
-        """The same; infinite where nothing was noised by then."""
-
     # Choosing and learning
 
     def choose(self, context: object = None) -> int:
@@ -323,7 +300,7 @@ class PrivateBandit(Checked, ABC):
         """How many answers were beyond their person's `visits`: public, because it follows from who came when."""
         return self._left_out
 
-    def _hashes(self, people: list[object]) -> list[str]:
+    def _hashes(self, people: list[Any]) -> list[str]:
         """By what visits are counted, for each of these people; empty where they are not."""
         if not self.named:
             if any(person is not None for person in people):

@@ -19,7 +19,7 @@ Proof: docs/theory.md#trees and docs/theory.md#local.
 import math
 import secrets
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -29,9 +29,9 @@ from jaxtyping import Int
 
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
 from quietq.noise.laws import BallNoise, RoundedLaw
+from quietq.online.episodes import EXPLORATION
 from quietq.online.policy import UNITS, PrivateBandit, are_counts
 from quietq.privacy import Assumption, Code, InvalidInput
-from quietq.privacy.checks import positive
 from quietq.privacy.norms import Answers, AnyNorm
 
 
@@ -57,15 +57,9 @@ def sizes(n: int | np.ndarray, levels: int) -> Int[np.ndarray, "..."]:
 class TreeUCB(PrivateBandit):
     """The policy decides anew after every answer, for which each answer pays on every level of its tree."""
 
-    fields: ClassVar = {**PrivateBandit.fields, "sampling": positive, "noise": positive}
     name: ClassVar[str] = "tree"
     pure: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
-    _: KW_ONLY
-    sampling: float = 1.0
-    """By how many Hoeffding bounds, at probability 1/t, a mean is raised for its sampling error."""
-    noise: float = 1.0
-    """By how many bounds on the nodes' noise it is raised."""
 
     @property
     def levels(self) -> int:
@@ -84,20 +78,16 @@ class TreeUCB(PrivateBandit):
             nodes=np.zeros(shape),  # the same with noise
         )
 
-    def _error_after(self, arrivals: int) -> float:
-        """Of the mean of all answers about an arm, by the nodes that make them up."""
-        answers = arrivals // self.arms
-        return self.law.sigma * math.sqrt(answers.bit_count()) / answers if answers else math.inf
-
     def _choose(self, context: object) -> int:
         state = self.state
         if not state.answers.all():
             return int(np.argmin(state.answers))
         ones = np.array([int(n).bit_count() for n in state.answers])
         log = math.log(max(state.time, 2))
-        # Bernstein's bound, for sums of so many Laplace numbers
+        # Each mean is raised by Hoeffding's bound on its sampling error, at probability 1/t, and by Bernstein's on the
+        # noise of its nodes, a sum of so many Laplace numbers.
         of_noise = self.sensitivity / self.budget.epsilon * (np.sqrt(4 * ones * log) + log)
-        raised = self.sampling * np.sqrt(log / (2 * state.answers)) + self.noise * of_noise / state.answers
+        raised = np.sqrt(log / (2 * state.answers)) + of_noise / state.answers
         return int(np.argmax(state.nodes.sum(axis=1) / state.answers + raised))
 
     def _take(self, shown: int, units: int) -> None:
@@ -143,26 +133,22 @@ class LocalUCB(PrivateBandit):
     is; `learn` takes what was reported, 0 or 1.
     """
 
-    fields: ClassVar = {**PrivateBandit.fields, "exploration": positive}
     name: ClassVar[str] = "local"
     pure: ClassVar[bool] = True
     remarks: ClassVar[tuple[str, ...]] = (
         *PrivateBandit.remarks,
         "Local differential privacy: each answer is flipped before it leaves the person, so nobody is trusted with it.",
     )
-    _: KW_ONLY
-    exploration: float = 1.1
-    """The level of a bound is this times the logarithm of the number of answers so far."""
 
     def _start(self) -> SimpleNamespace:
         answers, units = np.zeros((2, self.arms), np.int64)
         return SimpleNamespace(answers=answers, units=units)
 
     def _choose(self, context: object) -> int:
-        """Means raised by Hoeffding's bound at probability t^-exploration; an arm without an answer comes first."""
+        """Means raised by Hoeffding's bound at probability t^-EXPLORATION; an arm without an answer comes first."""
         answers = self.state.answers
         n = np.maximum(answers, 1)
-        level = self.exploration * math.log(max(int(answers.sum()), 1))
+        level = EXPLORATION * math.log(max(int(answers.sum()), 1))
         bounds = self.state.units / UNITS / n + np.sqrt(level / (2 * n))
         return int(np.argmax(np.where(answers > 0, bounds, np.inf)))
 
@@ -173,11 +159,6 @@ class LocalUCB(PrivateBandit):
     @cached_property
     def law(self) -> RoundedLaw:
         return FlippedAnswers(math.nextafter(self.budget.epsilon / self.sensitivity, 0.0), 1, self.norm)
-
-    def _error_after(self, arrivals: int) -> float:
-        """Of a mean of flips, each of deviation sqrt(p (1 - p)), over the 2 p - 1 by which they shrink gaps."""
-        answers = arrivals // self.arms
-        return 0.5 / math.sinh(self.budget.epsilon / self.visits / 2) / math.sqrt(answers) if answers else math.inf
 
     def report(self, reward: object) -> int:
         """Returns the bit that may leave the user's device. The flip is exact; the coin before it need not be.

@@ -2,9 +2,9 @@
 
 from quietq.worlds.environment import (
     WORLDS as WORLDS,
-    BoundedObservation as BoundedObservation,
     RewardFunction as RewardFunction,
     WorldEnv as WorldEnv,
+    bound_observations as bound_observations,
     find_place as find_place,
     find_world as find_world,
     register_worlds,
@@ -16,7 +16,6 @@ from quietq.worlds.planning import (
     BestPlan as BestPlan,
     GridPlan as GridPlan,
     LinearPolicy as LinearPolicy,
-    Reference as Reference,
     WalkPolicy as WalkPolicy,
     best_return as best_return,
     episode_returns as episode_returns,

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete
+from gymnasium.wrappers import TransformObservation
 from jaxtyping import Float, Float32
 
 from quietq.noise import Box as PublicBox
@@ -125,31 +126,28 @@ def world_env(world: World | str, reward: RewardFunction | None = None) -> World
     return WorldEnv(find_world(world) if isinstance(world, str) else world, reward)
 
 
-class BoundedObservation(gymnasium.ObservationWrapper):
-    """An environment that declares a box, and clips its observations to it.
+def bound_observations(env: gymnasium.Env, low: Sequence[float], high: Sequence[float]) -> gymnasium.Env:
+    """Wraps an environment so that it declares a public box, and clips its observations to it.
 
-    The box is public: choose it without looking at private data. What lies outside is seen as the nearest point of it.
+    Args:
+        env: The environment, whose observations are a Box of one axis.
+        low: The low end of each coordinate, chosen without looking at private data.
+        high: The high end of each.
 
-    >>> env = BoundedObservation(gymnasium.make("CartPole-v1"), low=[-2.4, -3, -0.21, -3], high=[2.4, 3, 0.21, 3])
+    >>> env = bound_observations(gymnasium.make("CartPole-v1"), low=[-2.4, -3, -0.21, -3], high=[2.4, 3, 0.21, 3])
     >>> env.observation_space.is_bounded()
     True
+
     """
-
-    def __init__(self, env: gymnasium.Env, low: Sequence[float], high: Sequence[float]) -> None:
-        super().__init__(env)
-        box, own = PublicBox(tuple(map(float, low)), tuple(map(float, high))), env.observation_space
-        if not isinstance(own, Box) or own.shape != (box.dimension,):
-            raise InvalidInput(
-                f"box has {box.dimension} pairs of LOW and HIGH, which do not fit the observations {own}: give one for "
-                "each coordinate of a Box of shape (d,)."
-            )
-        # In double precision, so that the box is the one that was asked for to the last bit.
-        self.observation_space = Box(np.array(box.low), np.array(box.high), (box.dimension,), np.float64)
-
-    def observation(self, observation: object) -> np.ndarray:
-        space = self.observation_space
-        assert isinstance(space, Box)
-        return np.clip(np.asarray(observation, np.float64), space.low, space.high)
+    box, own = PublicBox(tuple(map(float, low)), tuple(map(float, high))), env.observation_space
+    if not isinstance(own, Box) or own.shape != (box.dimension,):
+        raise InvalidInput(
+            f"box has {box.dimension} pairs of LOW and HIGH, which do not fit the observations {own}: give one for "
+            "each coordinate of a Box of shape (d,)."
+        )
+    # In double precision, so that the box is the one that was asked for to the last bit.
+    space = Box(np.array(box.low), np.array(box.high), (box.dimension,), np.float64)
+    return TransformObservation(env, lambda seen: np.clip(np.asarray(seen, np.float64), space.low, space.high), space)
 
 
 def find_place(
@@ -182,4 +180,4 @@ def find_place(
         raise InvalidInput(
             f"Gymnasium could not make {name!r} with these arguments: it failed with {type(error).__name__}."
         ) from None
-    return BoundedObservation(env, *zip(*box, strict=True)) if box else env
+    return bound_observations(env, *zip(*box, strict=True)) if box else env

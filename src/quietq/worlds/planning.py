@@ -15,7 +15,7 @@ Whatever is computed here from the true reward looks at it: it is for the operat
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -156,15 +156,6 @@ CELLS = 2048
 """Cells of the grid on which returns in the walk are computed, by default."""
 
 
-class Reference(NamedTuple):
-    """Returns to measure others by; not private."""
-
-    random: float
-    """Of uniformly random actions."""
-    best: float
-    """Of the best policy that is known."""
-
-
 def episode_returns(
     world: World, policy: Policy, reward: RewardFunction | None = None, episodes: int = EPISODES, seed: int = 0
 ) -> Float[np.ndarray, " episodes"]:
@@ -221,12 +212,16 @@ def uniform_policy(world: World) -> Policy:
 
 
 @functools.cache
-def reference(world: World, episodes: int = EPISODES, seed: int = 0) -> Reference:
-    """Returns of uniformly random actions and of the best plan on a grid; exact for the walk. Not private."""
+def reference(world: World) -> tuple[float, float]:
+    """The returns that others are measured by: of random actions and of the best plan known; not private.
+
+    Args:
+        world: The world; in the walk both are exact, elsewhere means over episodes.
+
+    """
     if world == WALK:
-        return Reference(random_return(), best_return())
-    policies = uniform_policy(world), plan_on_grid(world)
-    return Reference(*(mean_return(world, policy, episodes=episodes, seed=seed) for policy in policies))
+        return random_return(), best_return()
+    return mean_return(world, uniform_policy(world)), mean_return(world, plan_on_grid(world))
 
 
 def normalise(world: World, returned: float) -> float:

@@ -322,12 +322,6 @@ class CheckedPolicy(Issued):
         return middle - 1.96 * self.error, middle + 1.96 * self.error
 
     @property
-    def is_close(self) -> bool:
-        """Whether noise alone may have decided on the votes: the threshold lies within their interval."""
-        low, high = self.interval
-        return self.share is not None and low <= self.threshold <= high
-
-    @property
     def z_score(self) -> float | None:
         """The agreement in standard deviations of what it is if actions and returns have nothing to do with each other.
 

@@ -24,7 +24,7 @@ from quietq.paper.baselines.balle import Evaluation, Regression
 from quietq.paper.baselines.value_network import NetworkValueNoise
 from quietq.paper.methods import METHODS, build_method
 from quietq.paper.observed import observed_mechanism
-from quietq.privacy import Budget, InvalidInput, LipschitzBall, Relation, SupBall, Trajectories
+from quietq.privacy import Budget, InvalidInput, Relation, SupBall, Trajectories
 from quietq.privacy.checks import count
 from quietq.worlds import WALK, World, find_world
 
@@ -62,18 +62,15 @@ def plan_audit(
         return partial(audit_training, trained, world, runs, view=view, private=made, **extra, **common)
     if not learns_from_reward:
         raise InvalidInput(f"--view reward is for methods that learn from a private reward, not {method!r}.")
-    if hyper or any(name in options for name in ("score", "steps")):
+    if hyper or any(name in options for name in ("move", "score", "steps")):
         raise InvalidInput(
-            "The private reward itself is observed whole, before any training: for hyper-parameters and the options of "
-            "trainings add --view final."
+            "The private reward itself is observed whole, before any training, beside its farthest neighbour: for "
+            "hyper-parameters and the options of trainings add --view final."
         )
-    # Moves are for rewards that are functions, and there is one noise for those that need not be smooth.
-    for name in ("noise", "move"):
-        unused = isinstance(relation, SupBall) or (name == "move" and not isinstance(relation, LipschitzBall))
-        if name in options and unused:
-            raise InvalidInput(f"--{name} makes no difference to this audit of {method!r}: leave it out.")
+    if "noise" in options and isinstance(relation, SupBall):  # there is one for rewards that need not be smooth
+        raise InvalidInput(f"--noise makes no difference to this audit of {method!r}: leave it out.")
     mechanism = _mechanism(world, relation, budget, options.get("noise", "auto"))
-    return partial(audit_reward, world, mechanism, runs, move=options.get("move", "worst"), **common)
+    return partial(audit_reward, world, mechanism, runs, **common)
 
 
 def _mechanism(world: World, relation: Relation, budget: Budget, noise: str) -> Mechanism:
@@ -109,9 +106,6 @@ def plan_trainings(runs: int, budget: Budget, people: int) -> Iterator[PlannedAu
         method = kind(relation=relation, budget=budget)
         train = partial(audit_training, method, WALK, times * runs, view=view, score=score)
         yield PlannedAudit(name, train)
-    bumpy = METHODS["input"](relation=relation, budget=budget)  # pyright: ignore[reportCallIssue]
-    train = partial(audit_training, bumpy, WALK, 4 * runs, move="bumps", view=EVERY)
-    yield PlannedAudit("input, bumps", train)
     yield PlannedAudit("evaluation", partial(audit_evaluation, 60, budget, runs))
 
 

@@ -7,7 +7,6 @@ seed: simulation, on which no release rests.
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from quietq.audit.bounds import MOST_RUNS
 from quietq.audit.distinguisher import LEARNED_SHARE, Seen, learn
 from quietq.audit.draws import Progress
 from quietq.audit.finding import Attack, Finding, Promise, count_errors
-from quietq.audit.neighbours import Pair, neighbours
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.release import Mechanism, simulate
 from quietq.noise import Box, SeededEntropy
@@ -31,6 +29,7 @@ from quietq.paper.agents import InLoopMethod, Method, trainer
 from quietq.paper.agents.jax_world import JaxReward, as_jax, stack
 from quietq.paper.agents.method import EnvironmentSpaces, Released, values_of_runs
 from quietq.paper.agents.trainer import spaces_of
+from quietq.paper.attacks.pairs import Pair, neighbours
 from quietq.privacy import InvalidInput, Relation, RkhsBall, SupBall
 from quietq.privacy.checks import count, one_of
 from quietq.worlds import World
@@ -215,7 +214,7 @@ def audit_training(
         progress: Is called with how many of how many batches are done.
 
     """
-    began, view = time.monotonic(), View() if view is None else view
+    view = View() if view is None else view
     relation = relation_of(method) if private is None else private.relation
     pair = neighbours(world, relation, move)
     score = ("mean" if move == "shift" and view.kind != "policy" else "learned") if score is None else score
@@ -238,9 +237,7 @@ def audit_training(
         expected = taught.scored(weights).normal()
     thresholds = expected.thresholds(runs - learned_on, promise.delta, confidence)
     attack = Attack(method.name, world.name, str(relation), move, _in_words(view, seen, public_walk), score)
-    return count_errors(
-        judged.scored(weights), thresholds, attack, promise, confidence, learned_on, time.monotonic() - began
-    )
+    return count_errors(judged.scored(weights), thresholds, attack, promise, confidence, learned_on)
 
 
 def _promise_of(method: Method, spaces: EnvironmentSpaces, steps: int) -> Promise:
