@@ -279,18 +279,18 @@ def test_company_changes_no_bit(which, world, plan):
         world = privatise(read(rows_of(50, numbers=True), 50, numbers=True), BUDGET, world=KNOWN, simulate=1)
         plan = plan_linear(world, steps=STEPS, iterations=1, candidates=16)
     if which == "end rates":
-        statistic = EndRates(partial(log_odds, world.ends, world.rate), 2, 0.1)  # type: ignore[arg-type]
+        said: Any = EndRates(partial(log_odds, world.ends, world.rate), 2, 0.1).of_people  # type: ignore[arg-type]
     elif which.startswith("distances"):
         policy = cloned(numbers)
-        statistic = PolicyOnRows(policy, read(rows_of(9, numbers=numbers), 9, numbers=numbers).spaces)
+        said = PolicyOnRows(policy, read(rows_of(9, numbers=numbers), 9, numbers=numbers).spaces)
     else:
-        statistic = own_worlds(world, plan)
-    together = statistic.of_people(starts, columns)
+        said = own_worlds(world, plan)
+    together = said(starts, columns)
     assert np.isfinite(together).all()
     assert len(np.unique(together, axis=0)) >= len(sizes) - 2  # numbers of their own, and not votes
     for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         alone = {name: column[start : start + size] for name, column in columns.items()}
-        assert np.array_equal(statistic.of_people(np.array([0]), alone)[0], together[i])
+        assert np.array_equal(said(np.array([0]), alone)[0], together[i])
 
 
 def test_nobody_who_is_over_hears_of_how_long_others_go_on(world, plan):

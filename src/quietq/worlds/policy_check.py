@@ -122,7 +122,8 @@ class OwnWorlds:
         weights = np.broadcast_to(self.world.weights, (64, *self.world.weights.shape))
         return float(self.returns(first, weights).mean())
 
-    def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]:
+    def __call__(self, starts: Starts, columns: Columns) -> Float[np.ndarray, " people"]:
+        """The policy's return for each person, played from where they began."""
         world, spaces = self.world, self.world.spaces
         states, after = (stacked(columns, name, spaces.states) for name in "sn")
         actions = columns["action"] if spaces.actions is not None else stacked(columns, "a", spaces.numbers)
@@ -214,7 +215,7 @@ class Opinions(Vector):
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
         told = []
         if self.worlds is not None:
-            worth = self.worlds.of_people(starts, columns)
+            worth = self.worlds(starts, columns)
             told.append(np.where(np.isnan(worth), 0.0, np.where(worth >= self.wanted, 0.5, -0.5)))
         if self.returns is not None and self.medians is not None:
             returned, distance = self.medians
