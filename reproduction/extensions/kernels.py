@@ -193,7 +193,7 @@ def measure_releases(half_width: float, people: tuple[int, ...], draws: int) -> 
         releases = [mechanism.simulate(reward, seed) for seed in range(draws)]
         found.append(row(BAND_LIMITED, setting, "sigma", mechanism.sigma, people=number, **PROMISE))
         for i, one in enumerate(releases):
-            reached = score(plan(one).actions)
+            reached = score(plan(one))
             found.append(row(BAND_LIMITED, setting, "score", reached, draw=i, people=number, **PROMISE))
         if number == people[-1]:  # one release, to be looked at
             places = np.arange(129) / 128

@@ -45,7 +45,7 @@ def measure_scaled(low: float, high: float, people: int, draws: int) -> list[Row
         found += [row(INTERVAL, name, "sigma", mechanism.sigma, **promised)]
         found += [row(INTERVAL, name, "norm of the reward", norm, **promised)]
         for i, path in enumerate(paths):
-            reached = worlds.score(worlds.plan(lambda s, path=path, back=back: path(back(s))).actions)
+            reached = worlds.score(worlds.plan(lambda s, path=path, back=back: path(back(s))))
             found += [row(INTERVAL, name, "score", reached, draw=i, **promised)]
         epsilon = mechanism.apply(stretched).certificate.epsilon
         found += [row(INTERVAL, name, "epsilon of the certificate", epsilon or math.inf, **promised)]

@@ -30,7 +30,7 @@ def test_little_is_lost_and_less_with_more_budget():
     account = qq.Accountant(qq.Budget(1.25, 1e-5))  # all are of the same people
     for epsilon in (0.1, 0.5, 1.0):
         drawn = [qq.privatise(people, qq.Budget(epsilon, 1e-5), account=account, simulate=seed) for seed in range(20)]
-        lost = [(best - policy_return(plan(reward).actions, true)) / (best - worst) for reward in drawn]
+        lost = [(best - policy_return(plan(reward), true)) / (best - worst) for reward in drawn]
         means.append(np.mean(lost))
     assert means == sorted(means, reverse=True)
     assert max(lost) < 0.01  # at epsilon = 1; seeded, so always the same

@@ -13,7 +13,6 @@ from quietq.worlds.environment import (
 )
 from quietq.worlds.navigation import NavigationWorld as NavigationWorld
 from quietq.worlds.planning import (
-    BestPlan as BestPlan,
     GridPlan as GridPlan,
     LinearPolicy as LinearPolicy,
     WalkPolicy as WalkPolicy,

@@ -239,23 +239,10 @@ def normalise(world: World, returned: float) -> float:
     return (returned - random) / (best - random)
 
 
-@dataclass(frozen=True, eq=False)
-class BestPlan:
-    """What is best for some reward: exactly, by the step (`actions`), and as one policy for every step (call it)."""
+def plan(reward: RewardFunction, cells: int = CELLS) -> Int[np.ndarray, "steps points"]:
+    """Computes the best action of the walk for a reward, at each step, first step first, and each point of the grid.
 
-    actions: Int[np.ndarray, "steps points"]
-    """The best action at each step, first step first, and each grid point."""
-    expected: float
-    """The return of `actions` under the reward that was planned for."""
-
-    def __call__(self, states: np.ndarray) -> Int[np.ndarray, "..."]:
-        """The stationary policy: at every step what is best with the whole episode to go, at the nearest point."""
-        nearest = np.rint(np.asarray(states, dtype=np.float64) * (self.actions.shape[1] - 1))
-        return np.asarray(self.actions[0][nearest.astype(np.int64)])
-
-
-def plan(reward: RewardFunction, cells: int = CELLS) -> BestPlan:
-    """Computes the best policy of the walk for a reward, for instance a private one, to be scored under the true one.
+    The reward may be a private one, and the plan scored under the true one.
 
     Args:
         reward: A function of many states.
@@ -268,8 +255,8 @@ def plan(reward: RewardFunction, cells: int = CELLS) -> BestPlan:
         rows.append((q[1] > q[0]).astype(np.int64))
         return q.max(axis=0)
 
-    value = _backward(reward, cells, choose)
-    return BestPlan(np.stack(rows[::-1]), value)
+    _backward(reward, cells, choose)
+    return np.stack(rows[::-1])
 
 
 def best_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> float:
