@@ -173,7 +173,7 @@ def test_plans():
     assert last[states < 0.05].all()
     assert not last[(states > 0.3) & (states < 0.5)].any()
     assert plan(walk_reward)[0][[205, 1843]].tolist() == [1, 0]
-    assert score(plan(walk_reward, cells=64)) == pytest.approx(1, abs=1e-3)
+    assert score(plan(walk_reward, cells=64), cells=64) == pytest.approx(1, abs=1e-3)
 
 
 def test_a_private_reward_is_planned_on_and_scored_under_the_true_one():
