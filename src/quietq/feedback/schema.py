@@ -58,7 +58,7 @@ class Field(ABC):
     clips = False
     """Whether a number outside is clipped; else its row is left out."""
     optional = False
-    """Whether a cell that cannot be used becomes NaN, and its row stays."""
+    """Whether the row of a cell that cannot be used stays."""
 
     @abstractmethod
     def check(self, dtype: Any) -> None:
@@ -66,15 +66,7 @@ class Field(ABC):
 
     @abstractmethod
     def read(self, cells: pl.Series) -> pl.Series:
-        """Each cell by itself, or null."""
-
-    def good(self, cell: pl.Expr) -> pl.Expr:
-        """Whether a cell that was read can be used."""
-        return cell.is_not_null()
-
-    def value(self, cell: pl.Expr) -> pl.Expr:
-        """What becomes of a good cell."""
-        return cell
+        """What becomes of each cell by itself; null, if it cannot be used."""
 
     @property
     @abstractmethod
@@ -108,20 +100,15 @@ class Number(Field):
             raise InvalidInput(f"Column {self.column!r} must hold numbers, not {dtype}.")
 
     def read(self, cells: pl.Series) -> pl.Series:
-        text = cells.dtype == pl.String
-        return (cells.str.strip_chars() if text else cells).cast(pl.Float64, strict=False)
+        return self.clip(numbers_of(cells))
 
-    def outside(self, cell: pl.Expr) -> pl.Expr:
-        return cell.is_finite() & ((cell < self.low) | (cell > self.high))
-
-    def good(self, cell: pl.Expr) -> pl.Expr:
-        return cell.is_finite() if self.clips else cell.is_finite() & ~self.outside(cell)
-
-    def value(self, cell: pl.Expr) -> pl.Expr:
-        """From good cells; zero has no sign."""
+    def clip(self, numbers: pl.Series) -> pl.Series:
+        """From the numbers of cells; zero has no sign."""
+        cell = pl.col("cell")
         held = cell.clip(self.low, self.high)
         value = ((held - self.low) / (self.high - self.low) if self.scales else held) + 0.0
-        return pl.when(self.good(cell)).then(value).otherwise(math.nan) if self.optional else value
+        usable = cell.is_finite() if self.clips else cell.is_finite() & cell.is_between(self.low, self.high)
+        return numbers.to_frame("cell").select(pl.when(usable).then(value)).to_series()
 
     @property
     def extremes(self) -> tuple[float, ...]:
@@ -139,7 +126,7 @@ class Category(Field):
 
     values: tuple[str, ...]
     numbers: tuple[float, ...] | None = None
-    """What the values become instead; then a cell that cannot be used is NaN."""
+    """What the values become instead."""
     optional: bool = False
     blanks: bool = False
     """Whether cells may be blank, as may be actions behind an end: that makes floating-point numbers of whole ones."""
@@ -173,9 +160,6 @@ class Category(Field):
         spellings = pl.Series(["false", "true"]) if truth else cells.unique()
         meant = forms_of(spellings).replace_strict(forms, codes, default=None)
         return meant.gather(cells) if truth else cells.replace_strict(spellings, meant, default=None)
-
-    def value(self, cell: pl.Expr) -> pl.Expr:
-        return cell if self.numbers is None else cell.fill_null(math.nan)
 
     @property
     def extremes(self) -> tuple[str, ...]:
@@ -212,18 +196,26 @@ def is_blank(cells: pl.Series) -> pl.Series:
     return cells.is_null() | cells.is_nan().fill_null(False) if cells.dtype.is_float() else cells.is_null()
 
 
-def why_not(field: Field, given: pl.Series, read: pl.Series, usable: pl.Series) -> dict[str, pl.Series | bool]:
-    """By the name of a count, the cells that were blank, outside the range or neither, and those that were clipped."""
-    found: dict[str, pl.Series | bool] = {}
-    all_usable = bool(usable.all())  # as a rule, and then there is nothing to look for
-    outside: pl.Series | bool = False
-    if isinstance(field, Number) and math.isfinite(field.high):
-        if field.clips or not all_usable:
-            outside = read.to_frame("cell").select(field.outside(pl.col("cell")).fill_null(False)).to_series()
-        found["clipped_" + field.what + "s" if field.clips else "outside_" + field.what] = outside
-    blank = False if all_usable and not field.optional else is_blank(given)
-    bad = False if all_usable else ~(usable | blank | outside)
-    return found | {f"blank_{field.what}": blank, f"bad_{field.what}": bad}
+def numbers_of(cells: pl.Series) -> pl.Series:
+    """The number in each cell, or null."""
+    return (cells.str.strip_chars() if cells.dtype == pl.String else cells).cast(pl.Float64, strict=False)
+
+
+def read_cells(field: Field, cells: pl.Series) -> tuple[pl.Series, dict[str, pl.Series]]:
+    """What becomes of cells; and by the name of a count, which were blank, outside the range, or else of no use."""
+    none = pl.repeat(False, len(cells), dtype=pl.Boolean, eager=True)
+    outside, told = none, {}
+    if isinstance(field, Number):
+        numbers = numbers_of(cells)
+        read = field.clip(numbers)
+        if math.isfinite(field.high):
+            outside = (numbers.is_finite() & ~numbers.is_between(field.low, field.high)).fill_null(False)
+            told["clipped_" + field.what + "s" if field.clips else "outside_" + field.what] = outside
+    else:
+        read = field.read(cells)
+    unusable = read.is_null()
+    blank = is_blank(cells) if unusable.any() else none
+    return read, told | {f"blank_{field.what}": blank, f"bad_{field.what}": unusable & ~(blank | outside)}
 
 
 @dataclass(frozen=True)
@@ -287,23 +279,22 @@ class Schema:
         return doubts_of_rows(counts, people)
 
     def clean(self, batch: pl.DataFrame, key: int) -> tuple[pl.DataFrame, dict[str, int]]:
-        """Good rows, as a hash of the person by that key and the fields; and how many rows were bad, and why."""
-        read = {name: field.read(batch[field.column]) for name, field in self.fields.items()}
-        frame = pl.DataFrame({PERSON: hashed(batch[self.person], key), **read})
-        usable = frame.select(
-            pl.col(PERSON).is_not_null(),
-            **{name: field.good(pl.col(name)).fill_null(False) for name, field in self.fields.items()},
-        )
-        needed = [PERSON, *(name for name, field in self.fields.items() if not field.optional)]
-        good = usable.select(pl.all_horizontal(needed)).to_series()
-        told: dict[str, pl.Series | bool] = {"without_person": ~usable[PERSON]}
+        """Good rows, as a hash of the person by that key and the fields; and how many rows were bad, and why.
+
+        A number that cannot be used is NaN in a row that stays.
+        """
+        columns = {PERSON: hashed(batch[self.person], key)}
+        told = {"without_person": columns[PERSON].is_null()}
         for name, field in self.fields.items():
-            for reason, cells in why_not(field, batch[field.column], read[name], usable[name]).items():
-                told[reason] = told.get(reason, False) | (cells & good if reason.startswith("clipped") else cells)
+            columns[name], found = read_cells(field, batch[field.column])
+            told |= {reason: told.get(reason, False) | cells for reason, cells in found.items()}
+        frame = pl.DataFrame(columns)
+        needed = [PERSON, *(name for name, field in self.fields.items() if not field.optional)]
+        good = frame.select(pl.all_horizontal(pl.col(needed).is_not_null())).to_series()
         counts = {"rows": batch.height, "used_rows": int(good.sum())}
-        counts |= {reason: 0 if isinstance(cells, bool) else int(cells.sum()) for reason, cells in told.items()}
-        values = [field.value(pl.col(name)).alias(name) for name, field in self.fields.items()]
-        return frame.filter(good).select(PERSON, *values), counts
+        for reason, cells in told.items():
+            counts[reason] = int((cells & good if reason.startswith("clipped") else cells).sum())
+        return frame.filter(good).with_columns(pl.col(pl.Float64).fill_null(math.nan)), counts
 
 
 # People's names.
