@@ -47,7 +47,7 @@ from quietq.noise.grid_path import MOST_POINTS
 from quietq.privacy.checks import count, ends, positive
 from quietq.privacy.errors import InvalidInput
 
-_ROWS_AT_ONCE = 2**13
+_ROWS_AT_ONCE = 2**14
 """Few enough that their arrays are small: the operating system takes longer to find memory for large ones than NumPy
 takes to fill them."""
 _SHARES = 2**32

@@ -190,7 +190,8 @@ def polars_column(series: Any, names: bool = False) -> pl.Series:
         return pl.Series(array.astype(np.float64 if kind == "f" else array.dtype.newbyteorder("=")))
     values = series.tolist()
     if kind in "fb":
-        own, dtype = (float | np.floating, pl.Float64) if kind == "f" else (bool | np.bool_, pl.Boolean)
+        own = float | np.floating if kind == "f" else bool | np.bool_
+        dtype = pl.Float64 if kind == "f" else pl.Boolean
         return pl.Series([value if isinstance(value, own) else None for value in values], dtype=dtype)
     if names and any(map(_was_rounded, values)):
         raise rounded_names(series.name, f"{series.dtype} with large floating-point numbers")
@@ -226,16 +227,13 @@ def _text(value: object) -> str | None:
         if isinstance(value, str):  # of a subclass too; what UTF-8 cannot hold is replaced
             return str.__str__(value).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         if isinstance(value, bool | np.bool_):
-            return "true" if value else "false"
+            return str(bool(value)).lower()
         if isinstance(value, int | np.integer):
             return str(int(value))
-        if isinstance(value, float | np.floating):  # in as many digits as its own type has
-            own = str(value) if isinstance(value, np.floating) else float.__repr__(value)
-            return own if math.isfinite(value) else None
-        if isinstance(value, Decimal):
-            return str(value) if value.is_finite() else None
+        if isinstance(value, float | np.floating | Decimal) and value - value == 0:  # which no other number is
+            return str(value)  # in as many digits as its own type has
     except Exception:  # of the value's own code, or a number with more digits than Python writes out
-        return None
+        pass
     return None
 
 
