@@ -137,7 +137,7 @@ def crashes(people: int = 600, seed: int = 0) -> pl.DataFrame:
 
 
 def test_rewards_at_ends_do_not_smear_over_all_states(tmp_path):
-    """Their mean is learned apart, and rewards of other steps have the noise of their own range."""
+    """Their mean is learned separately, and rewards of other steps have the noise of their own range."""
     people = read(crashes(), 600, low=-60, high=10)
     smeared, apart = (
         privatise(people, BUDGET, world=WorldModel(step_rewards=given), simulate=0) for given in (None, (-2, 2))
@@ -147,7 +147,7 @@ def test_rewards_at_ends_do_not_smear_over_all_states(tmp_path):
     assert smeared.end_reward is None
     assert apart.end_reward == pytest.approx(at_ends, abs=3 * apart.errors.end_reward_noise)
     assert apart.errors.end_reward_noise < 5  # of 70
-    assert "learned apart" in str(apart)
+    assert "learned separately" in str(apart)
     states, off = np.random.default_rng(1).uniform(-1, 1, (100, 2)), []
     for world in (smeared, apart):
         simulator = Simulator(world)

@@ -95,7 +95,7 @@ class Engine:
 
 
 def engine_called(name: EngineName | Engine, progress: Callable[[int], None] | None = None) -> Engine:
-    """One of both engines, by the name that `read` takes; `progress` is told the number of rows read so far."""
+    """One of both engines, by the name that `read` takes; `progress` is called with the number of rows read so far."""
     if isinstance(name, Engine):
         return name
     if name == "local":

@@ -31,7 +31,7 @@ class Loss(ABC):
     """A convex loss of theta . features, for each answer that a person gave."""
 
     constant: ClassVar[bool]
-    """Whether a constant can be told from the rows."""
+    """Whether the rows identify a constant."""
     curvature: float
     """Of the loss along a feature of variance 1, on average."""
     spread: float

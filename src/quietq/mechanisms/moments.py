@@ -50,7 +50,7 @@ from quietq.released.world_model import WorldModel
 SHARES = {"dynamics": 0.76, "reward": 0.09, "end": 0.11, "start": 0.04}
 """The shares of mu squared that the parts have; what is known leaves its share to the others."""
 END_REWARD_SHARE = 0.2
-"""The part of the rewards' mu squared that rewards of steps that end an episode have, where they are learned apart."""
+"""The part of the rewards' mu squared for rewards of steps that end an episode, where they are learned separately."""
 MeanAndCovariance = tuple[np.ndarray, np.ndarray]
 
 
@@ -76,15 +76,15 @@ class MomentSettings:
     margin: float = 4.0
     """The bound on a person's rate of ends is so many times the rate itself, or its noise."""
     least_variance: float = 1e-10
-    """The least variance of states, in the unit box, that is told from none."""
+    """The least variance of states, in the unit box, that counts as more than none."""
     eigenvalue_floor: float = 0.5
     """Whitening floors eigenvalues at so many times the largest that noise alone is expected to make."""
     eigenvalue_rounding: float = 1e-12
     """Eigenvalues of the features' moments that are less than this part of the largest are 0, but for rounding."""
     most_of_features: float = 1e4
-    """Features that vary by less than one part in this of the box are not told from constants."""
+    """Features that vary by less than one part in this of the box count as constants."""
     most_of_targets: float = 1e5
-    """Residuals that are smaller than one part in this of the box are not told from none."""
+    """Residuals that are smaller than one part in this of the box count as zero."""
     pooling_rounds: int = 3
     """How often the scales of answers are matched to each other."""
     shrinking_rounds: int = 50
@@ -110,7 +110,7 @@ class FittedWorld(NamedTuple):
     ends_noise: float | None
     """The standard deviation of the noise on log-odds of ends."""
     end_reward: tuple[float, float] | None
-    """The mean reward of steps that end an episode, and its noise, if they are learned apart."""
+    """The mean reward of steps that end an episode, and its noise, if they are learned separately."""
 
 
 class Moments(Mechanism):

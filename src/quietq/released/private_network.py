@@ -380,7 +380,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
             fits = normal.shape == (2, self.box.dimension) and (normal[1] > 0).all()
             require(fits, "each coordinate has one mean, and one deviation above 0")
         require(self.largest() <= LARGEST, "its values could get too large to compute with")
-        self.spaces()  # refuses names and ranges of actions that could not be told
+        self.spaces()  # refuses names and ranges of actions that could not be stated
 
     def spaces(self) -> Spaces:
         """Where observations and actions lie, and what they are called."""

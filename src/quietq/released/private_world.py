@@ -100,8 +100,8 @@ class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
             )
         if self.end_reward_noise is not None:
             lines.append(
-                "The reward of a step that ends its episode was learned apart, as one mean, with a standard error from "
-                f"noise of about {self.end_reward_noise:.2g}."
+                "The reward of a step that ends its episode was learned separately, as one mean, with a standard error "
+                f"from noise of about {self.end_reward_noise:.2g}."
             )
         if self.ends_noise is not None:
             lines.append(
@@ -205,7 +205,7 @@ class PrivateWorld(Publishable):
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
     known: tuple[str, ...] = ()
     end_reward: float | None = None
-    """What a step that ends its episode is worth, if that was learned apart; `reward` is of the other steps then."""
+    """What a step that ends its episode is worth, if learned separately; `reward` is of the other steps then."""
     model: WorldModel = field(default_factory=WorldModel)
     """With circles, and with the known functions, which a file does not hold."""
 

@@ -39,7 +39,7 @@ def require(true: object, otherwise: str) -> None:
 
 
 class Details(Record, frozen=True):
-    """All that a file says of a released thing besides its numbers; each kind has a record, told apart by its tag."""
+    """All that a file says of a released thing besides its numbers; each kind has a record with its tag."""
 
 
 def details_of(kind: "type[Publishable]", tag: str) -> type[Details]:
