@@ -10,6 +10,7 @@ from quietq.noise.feature_maps import Polynomials
 from quietq.privacy.certificate import Certificate
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_world import PrivateWorld, WorldErrors
+from quietq.released.publishable import Labels
 
 NOTHING = Certificate(method="world/twin", standing="none")
 
@@ -50,8 +51,11 @@ def world_of(
     moved = model.learned(spaces.states)
     begin, spread = (None, None) if first is None else first
     return PrivateWorld(
-        spaces=spaces,
-        feature_map=model.feature_map(spaces),
+        actions=spaces.actions,
+        action_box=spaces.action_box,
+        low=spaces.low,
+        high=spaces.high,
+        feature_map=model.feature_map(spaces),  # pyright: ignore[reportArgumentType]
         moved=moved,
         weights=weights,
         gram=gram,
@@ -67,7 +71,9 @@ def world_of(
         box=spaces.box,
         certificate=NOTHING,
         known=model.known,
+        circles=model.circles,
         model=model,
+        labels=Labels(spaces.state_names, spaces.action_names),
     )
 
 

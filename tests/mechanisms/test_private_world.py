@@ -271,7 +271,7 @@ def test_a_large_loss_that_is_rare_does_not_make_halts_dear(pushed):
     """Declared rewards may be as low as -100; what a halt costs follows from rewards where people's states lie."""
     rare = replace(
         pushed,
-        spaces=replace(pushed.spaces, low=-100.0),
+        low=-100.0,
         model=replace(pushed.model, reward=lambda states, actions, after: np.where(after[..., 0] > 1.5, -100.0, -0.1)),
     )
     assert Simulator(rare).halt_penalty == pytest.approx(0.1)
@@ -292,9 +292,8 @@ def test_environments_tell_the_share_of_halted_episodes(pushed):
 def test_doing_nothing_is_a_plan_where_all_else_costs(pushed):
     """Of actions from 0 to 3 it is 0 and not the middle of the box."""
     for low, high in ((-1.0, 1.0), (0.0, 3.0)):
-        spaces = replace(pushed.spaces, action_box=Box.of([(low, high)]))
         costly = replace(pushed.model, reward=lambda states, actions, after: -10 * np.abs(actions[..., 0]), end=None)
-        world = replace(pushed, spaces=spaces, model=costly, known=("reward", "start"))
+        world = replace(pushed, action_box=Box.of([(low, high)]), model=costly, known=("reward", "start"))
         plan = plan_linear(world, steps=10, iterations=1, candidates=16)
         assert np.abs(plan(np.random.default_rng(0).uniform(-1, 1, (50, 2)))).max() == 0.0
 
@@ -338,7 +337,7 @@ def test_cosine_and_sine_stay_on_their_circle(circles, tmp_path):
     publish(world, tmp_path / "world.qq", not_private=True)
     again = load(tmp_path / "world.qq")
     assert isinstance(again, PrivateWorld)
-    assert again.model.circles == circles
+    assert again.circles == circles
     assert f"circles={circles}" in str(again)
     declared = Moments(read(rows_of(2, 2), 2), BUDGET, world.model).conditions
     assert any("on a circle" in str(one.values) for one in declared)
@@ -349,15 +348,15 @@ def test_cosine_and_sine_stay_on_their_circle(circles, tmp_path):
         after = simulator.step(begin, rng.integers(0, 2, 500), rng.random((500, simulator.draws))).states
         for states in (begin, after):
             assert np.linalg.norm(simulator.raw(states), axis=1) == pytest.approx(np.ones(500), abs=1e-12)
-    free = Simulator(replace(world, model=WorldModel()))
+    free = Simulator(replace(world, circles=(), model=WorldModel()))
     assert np.linalg.norm(free.raw(free.start(rng.random((500, free.draws)))), axis=1).std() > 0.1
     with pytest.raises(InvalidInput, match="circles"):
         again.with_known(WorldModel())
 
 
 def test_known_starts_and_an_angle_that_nothing_tells_are_on_the_circle_too(pushed):
-    model = replace(pushed.model, start=lambda draws: 0 * draws, circles=((0, 1),))
-    simulator = Simulator(replace(pushed, model=model))
+    model = replace(pushed.model, start=lambda draws: 0 * draws)
+    simulator = Simulator(replace(pushed, model=model, circles=((0, 1),)))
     begin = simulator.start(np.full((3, simulator.draws), 0.5))
     assert simulator.raw(begin) == pytest.approx(np.array([[1.0, 0.0]] * 3))
 

@@ -15,7 +15,7 @@ from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.knots import least_shape
 from quietq.mechanisms.release import simulate
 from quietq.noise.feature_maps import Splines
-from quietq.released import PrivateKnots, PrivateSum, PrivateTable
+from quietq.released import PrivateKnots, PrivateTable
 
 BUDGET = Budget(0.9, 1e-4)
 RELATION = people(28, low=0, high=0.5, slope=1)
@@ -145,7 +145,8 @@ def test_several_dimensions():
     kwargs = {"low": 0, "high": 1, "slope": 1, "people": 50, "state": ["a", "b"]}
     flat = Ratings.read(data, box=[(0, 1), (0, 1)], features=Splines(additive=True), **kwargs)
     private = privatise(flat, BUDGET)
-    assert isinstance(private, PrivateSum)
+    assert isinstance(private, PrivateTable)
+    assert private.summed
     assert "without interactions" in str(private.certificate)
     assert private([[0.1, 0.2], [0.3, 0.4]]).shape == (2,)
     with pytest.raises(InvalidInput, match="one dimension only"):

@@ -28,7 +28,7 @@ from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.paper.observed import observe
 from quietq.privacy import Code
 from quietq.released.private_function import PrivateTable
-from quietq.released.private_network import PrivateNetwork, PrivatePolicy
+from quietq.released.private_network import HowTrained, PrivateNetwork, PrivatePolicy
 from quietq.released.publishable import Publishable
 from quietq.released.release_file import pack
 from quietq.worlds import WALK
@@ -43,12 +43,12 @@ CLONES = ("choosing clone", "moving clone")
 AGENTS = (*NETWORKS, *POLICIES, *CLONES)
 MODELS = ("model", "catalogue")
 KINDS = (*FUNCTIONS, *MODELS, "world", "observed", *AGENTS)
-TRAINING = {
-    "world": "walk",
-    "episode": 50,
-    "steps": None,
-    "settings": {"method": "reward", "gamma": 0.9, "widths": [4]},
-}
+TRAINING = HowTrained(
+    world="walk",
+    episode=50,
+    steps=None,
+    settings={"method": "reward", "gamma": 0.9, "widths": [4]},
+)
 
 
 def tent(s):

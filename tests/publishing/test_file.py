@@ -54,12 +54,12 @@ def test_holds_what_is_allowed_and_nothing_else(tmp_path, kind):
     assert set(record) == {"format", "version", "privacy", "box", "labels", "details", "certificate"}
     assert set(record["certificate"]) == set(Certificate.__struct_fields__)
     assert set(record["details"]) <= {
-        *("kind", "levels", "form", "size", "output", "draws", "training", "activation", "clip", "threshold"),
+        *("kind", "levels", "summed", "form", "size", "output", "draws", "training", "activation", "clip", "threshold"),
         *("feature_map", "low", "high"),
         *("moved", "known", "circles", "actions", "action_box", "rate", "reward", "end_reward", "ends", "errors"),
     }
     allowed = {"values", "weights", "mean", "covariance", "edges", "action_range", "normal", "knots", "offset"}
-    allowed |= {"weight.0", "weight.1", "bias.0", "bias.1"}
+    allowed |= {"weights.0", "weights.1", "biases.0", "biases.1"}
     allowed |= {"gram", "residual", "left", "right", "first", "spread"}  # of a world
     allowed |= {f"{part}.{name}" for part in ("reward", "ends") for name in ("offset", "weights", "knots")}
     assert set(header) <= allowed

@@ -163,13 +163,13 @@ def test_arrays_must_fit_what_is_said_of_them(tmp_path):
         "knots": {"values": np.zeros(1)},
         "observed": {"values": np.zeros((3, 2))},
         "mlp": {
-            "weight.0": np.zeros((2, 4, 2)), "weight.1": np.zeros((2, 3, 5)), "bias.0": np.zeros((2, 3)),
-            "bias.1": np.full((2, 3), 1e40), "weight.2": np.zeros((2, 3, 3)),
+            "weights.0": np.zeros((2, 4, 2)), "weights.1": np.zeros((2, 3, 5)), "biases.0": np.zeros((2, 3)),
+            "biases.1": np.full((2, 3), 1e40), "weights.2": np.zeros((2, 3, 3)),
         },
-        "splines": {"weight.0": np.zeros((1, 2, 5)), "bias.0": np.zeros((1, 2))},
+        "splines": {"weights.0": np.zeros((1, 2, 5)), "biases.0": np.zeros((1, 2))},
         "moving policy": {
-            "weight.0": np.zeros((4, 3)), "weight.1": np.zeros((3, 4, 1)), "bias.1": np.full(3, 1e40),
-            "action_range": np.zeros((2, 3)), "normal": -np.ones((2, 2)), "weight.2": np.zeros((3, 3)),
+            "weights.0": np.zeros((4, 3)), "weights.1": np.zeros((3, 4, 1)), "biases.1": np.full(3, 1e40),
+            "action_range": np.zeros((2, 3)), "normal": -np.ones((2, 2)), "weights.2": np.zeros((3, 3)),
         },
         "choosing policy": {"action_range": np.array([[0.0] * 3, [1.0] * 3]), "normal": np.ones((2, 2))},
         "world": {
@@ -304,7 +304,7 @@ def test_no_layer_may_overflow_on_the_way(tmp_path):
     path = tmp_path / "agent.qq"
     publish(make("mlp"), path)
     record, arrays = json.dumps(record_of(path)), arrays_of(path)
-    scaled = {**arrays, "weight.0": arrays["weight.0"] * 1e60, "weight.1": arrays["weight.1"] * 1e-60}
+    scaled = {**arrays, "weights.0": arrays["weights.0"] * 1e60, "weights.1": arrays["weights.1"] * 1e-60}
     path.write_bytes(pack(record, scaled))
     with pytest.raises(InvalidRelease, match="too large to compute with"):
         load(path)
@@ -314,8 +314,8 @@ def test_many_runs_or_wide_layers_do_not_fill_memory(tmp_path):
     path = tmp_path / "agent.qq"
     publish(make("mlp"), path)
     record = json.dumps(record_of(path))
-    wide = {"weight.0": np.zeros((1, 1, 1)), "weight.1": np.zeros((1, 200_000, 1))}
-    wide |= {"bias.0": np.zeros((1, 1)), "bias.1": np.zeros((1, 200_000))}
+    wide = {"weights.0": np.zeros((1, 1, 1)), "weights.1": np.zeros((1, 200_000, 1))}
+    wide |= {"biases.0": np.zeros((1, 1)), "biases.1": np.zeros((1, 200_000))}
     path.write_bytes(pack(record, wide))
     network = load(path)
     tracemalloc.start()
@@ -323,7 +323,7 @@ def test_many_runs_or_wide_layers_do_not_fill_memory(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2 * 50 * 200_000 * 8  # the answer itself, and little more
-    many = {"weight.0": np.zeros((1025, 1, 1)), "bias.0": np.zeros((1025, 1))}
+    many = {"weights.0": np.zeros((1025, 1, 1)), "biases.0": np.zeros((1025, 1))}
     path.write_bytes(pack(record, many))
     with pytest.raises(InvalidRelease, match="more than 1024 runs"):
         load(path)

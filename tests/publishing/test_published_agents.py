@@ -22,7 +22,7 @@ from quietq.paper.baselines.value_network import NetworkValueNoise
 from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.released import open_release
-from quietq.released.private_network import PrivateNetwork
+from quietq.released.private_network import HowTrained, PrivateNetwork
 from quietq.released.release_file import write_release
 from quietq.worlds import walk_reward
 
@@ -155,8 +155,8 @@ def test_what_is_claimed_simulated_or_nothing_is_refused_or_marked(tmp_path, cla
 def test_the_papers_network_and_noise_leave_as_their_sum_only(tmp_path, claimed):
     publish(claimed, tmp_path / "agent.qq", not_private=True)
     arrays = arrays_of(tmp_path / "agent.qq")
-    assert set(arrays) == {"weight.0"}
-    (table,) = arrays["weight.0"]
+    assert set(arrays) == {"weights.0"}
+    (table,) = arrays["weights.0"]
     for leaf in jax.tree.leaves(claimed.released):
         assert np.asarray(leaf, np.float64).tobytes() not in table.tobytes()
         assert np.asarray(leaf, np.float64).swapaxes(1, -1).tobytes() not in table.tobytes()
@@ -234,7 +234,7 @@ def test_what_a_file_says_of_its_training_turns_no_check_off(tmp_path):
     certificate = NetworkValueNoise(relation=RELATION, budget=BUDGET).certificate(spaces, 2000)
     box = spaces.box
     weights, biases = (np.ones((5, 4, 1)), np.ones((5, 3, 4))), (np.ones((5, 4)), np.ones((5, 3)))
-    training = {"world": "walk", "episode": 50, "steps": None, "settings": {"method": "reward"}}
+    training = HowTrained(world="walk", episode=50, steps=None, settings={"method": "reward"})
     forged = PrivateNetwork("mlp", 0, weights, biases, "values", box, certificate, training=training)
     with pytest.raises(qq.InvalidInput, match="more runs than its certificate"):
         write_release(forged, tmp_path / "forged.qq")

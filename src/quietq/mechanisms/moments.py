@@ -285,18 +285,27 @@ class Moments(Mechanism):
         for name, rounds, found in (("reward", self._reward, released.reward), ("ends", self._ends, released.ends)):
             if rounds is not None and found is not None:
                 parts[name] = rounds.result(found, certificate)
-        return PrivateWorld.of(
-            self.spaces,
-            self.feature_map,
-            self.moved,
-            released.moves,
-            released.first,
-            parts,
-            self.model,
-            certificate,
+        first, spread = (None, None) if released.first is None else released.first
+        return PrivateWorld(
+            actions=self.spaces.actions,
+            action_box=self.spaces.action_box,
+            low=self.spaces.low,
+            high=self.spaces.high,
+            feature_map=self.feature_map,  # pyright: ignore[reportArgumentType]
+            moved=self.moved,
+            **released.moves._asdict(),
+            first=first,
+            spread=spread,
+            reward=parts.get("reward"),
+            ends=parts.get("ends"),
             rate=released.rate,
             end_reward=None if released.end_reward is None else released.end_reward[0],
             errors=errors,
+            box=self.spaces.box,
+            certificate=certificate,
+            known=self.model.known,
+            circles=self.model.circles,
+            model=self.model,
         )
 
     def _errors(self, released: FittedWorld) -> WorldErrors:

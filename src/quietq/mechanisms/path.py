@@ -50,7 +50,7 @@ from quietq.privacy import (
 )
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count, instance, positive, same_process
-from quietq.released.private_function import PrivateFunction, PrivateSum, PrivateTable
+from quietq.released.private_function import PrivateFunction, PrivateTable
 
 FINEST_LEVELS = {1: 16, 2: 10, 3: 7}
 """How fine a grid is at the most, by its number of axes: some million values."""
@@ -208,8 +208,7 @@ class Path(InKernel):
         return values
 
     def result(self, released: np.ndarray, certificate: Certificate) -> PrivateFunction:
-        kind = PrivateTable if len(self.tables) == 1 else PrivateSum
-        return kind(released, self.levels, self.box, certificate)
+        return PrivateTable(released, self.levels, self.box, certificate, summed=len(self.tables) > 1)
 
     @cached_property
     def expected_error(self) -> float:

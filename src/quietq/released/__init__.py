@@ -3,7 +3,6 @@
 from quietq.released.private_function import (
     PrivateFunction as PrivateFunction,
     PrivateKnots as PrivateKnots,
-    PrivateSum as PrivateSum,
     PrivateTable as PrivateTable,
 )
 from quietq.released.private_network import PrivateNetwork as PrivateNetwork, PrivatePolicy as PrivatePolicy

@@ -17,6 +17,7 @@ from quietq.privacy import Certificate, Code
 from quietq.privacy.checks import count
 from quietq.privacy.kernel_norms import ExponentialNorm, Norm
 from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements
+from quietq.privacy.records import Flag
 from quietq.released.publishable import Publishable, check_outputs, require
 
 
@@ -61,37 +62,40 @@ class PrivateFunction(Publishable):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateTable(PrivateFunction, tag="table"):
-    """Released values on a dyadic grid; a query reads the nearest."""
+    """Released values on a dyadic grid; a query reads the nearest.
+
+    Of an additive kernel they are functions of one coordinate each, which are summed: `values` has a row for each.
+    """
 
     noise: ClassVar = (ExponentialNorm,)
-    summed: ClassVar[bool] = False
-    """Whether it is of a kernel that sums parts."""
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, "..."]
     levels: Annotated[int, Meta(ge=1, le=26)]
     box: Box
     certificate: Certificate
+    summed: Flag = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", count("levels", self.levels))
         super().__post_init__()
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        return look_up(self.values, self.box, self.levels, states)
-
-    @property
-    def side(self) -> int:
-        """The number of grid points on a side."""
-        return 2**self.levels + 1
+        if not self.summed:
+            return look_up(self.values, self.box, self.levels, states)
+        x = self.box.to_unit(states)
+        coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
+        parts = zip(self.values, coordinates, strict=True)
+        return np.asarray(sum(look_up(part, UNIT, self.levels, coordinate) for part, coordinate in parts))
 
     def check(self) -> None:
-        check_outputs(self.values, [self.side] * self.box.dimension)
+        side, sides = 2**self.levels + 1, self.box.dimension
+        check_outputs(self.values, [sides, side] if self.summed else [side] * sides)
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """Released values are whole multiples of the step that noise was rounded to, which others are not."""
         super().check_norms(norms, certificate)
         combined = all(isinstance(norm, ExponentialNorm) and norm.summed is self.summed for norm in norms)
-        require(combined, f"its noise must be that of a {type(self).__name__}")
+        require(combined, f"its noise must be that of a {type(self).__name__}, summed or not as it is")
         steps = [float(one.values[0]) for one in certificate.assumptions if one.code is Code.EXACT_NOISE]
         rounded = all((np.rint(self.values / step) * step == self.values).all() for step in steps)
         require(rounded, "its values are not multiples of the step that its certificate says they were rounded to")
@@ -122,23 +126,3 @@ class PrivateKnots(PrivateFunction, tag="knots"):
         for norm in norms:
             pieces = len(norm.shape) if isinstance(norm, ShapedIncrements) else getattr(norm, "pieces", None)
             require(pieces == len(self.values) - 1, "its knots must be those that its certificate names")
-
-
-class PrivateSum(PrivateTable, tag="sum"):
-    """Released functions of one coordinate each, on dyadic grids, summed; `values` has a row for each coordinate."""
-
-    summed: ClassVar = True
-
-    @property
-    def parts(self) -> list[PrivateTable]:
-        each = enumerate(self.values)
-        return [PrivateTable(part, self.levels, self.box.coordinate(i), self.certificate) for i, part in each]
-
-    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        x = self.box.to_unit(states)
-        coordinates = np.moveaxis(x, -1, 0) if self.box.dimension > 1 else [x]
-        parts = zip(self.values, coordinates, strict=True)
-        return np.asarray(sum(look_up(part, UNIT, self.levels, coordinate) for part, coordinate in parts))
-
-    def check(self) -> None:
-        check_outputs(self.values, [self.box.dimension, self.side])

@@ -18,7 +18,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -32,9 +31,9 @@ from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import numbers
 from quietq.privacy.norms import TRAINED_METHODS, AnyNorm, KnotValues, MeanOfPeople
-from quietq.privacy.records import Count, Natural, Record, checked_by, read_record
+from quietq.privacy.records import Count, Natural, Record
 from quietq.released.private_function import PrivateFunction
-from quietq.released.publishable import Arrays, Json, Kind, Publishable, Stored, require
+from quietq.released.publishable import Json, Publishable, require
 
 Form = Literal["mlp", "splines", "grid"]
 Output = Literal["values", "log-probabilities"]
@@ -51,27 +50,12 @@ class LayeredFunction(Publishable):
 
     what: ClassVar[Literal["agent", "function"]] = "agent"
     arrays: ClassVar[tuple[str, ...]] = ("weights", "biases")
-    """What a kind has besides may be None, and is then not in its file."""
+    layered: ClassVar = ("weights", "biases")
     weights: tuple[Float[np.ndarray, "*runs _ _"], ...]
     """Layer by layer, (outputs, inputs)."""
     biases: tuple[Float[np.ndarray, "*runs _"], ...]
-
-    def to_arrays(self) -> tuple[Json, Arrays]:
-        named = {f"weight.{i}": array for i, array in enumerate(self.weights)}
-        named |= {f"bias.{i}": array for i, array in enumerate(self.biases)}
-        further = {name: getattr(self, name) for name in self.arrays[2:] if getattr(self, name) is not None}
-        return self.describe().to_dict(), named | further
-
-    @classmethod
-    def from_arrays(cls: type[Kind], stored: Stored) -> Kind:
-        weights, biases = (
-            [f"{one}.{i}" for i in range(sum(name.startswith(f"{one}.") for name in stored.arrays))]
-            for one in ("weight", "bias")
-        )
-        further = {name: stored.arrays[name] for name in cls.arrays[2:] if name in stored.arrays}
-        stored.expect([*weights, *biases, *further])
-        layers = {"weights": tuple(map(stored.arrays.get, weights)), "biases": tuple(map(stored.arrays.get, biases))}
-        return cls.checked(stored, **layers, **further)
+    output: str
+    """What the last layer's numbers are."""
 
     @property
     def outputs(self) -> int:
@@ -96,11 +80,19 @@ class LayeredFunction(Publishable):
     def predict(
         self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
     ) -> tuple[Shaped[np.ndarray, "..."], None]:
-        """The best action, and None for the state: as Stable-Baselines3 has it."""
-        return self._action(self.q_values(observation)), None
-
-    def _action(self, values: Float[np.ndarray, "... outputs"]) -> Shaped[np.ndarray, "..."]:
-        return values.astype(np.float32) if self.choices is None else np.asarray(values.argmax(axis=-1))
+        """The best action, or one drawn by its probabilities, and None for the state: as Stable-Baselines3 has it."""
+        values = self.q_values(observation)
+        if self.choices is None and deterministic:
+            return values.astype(np.float32), None
+        if not deterministic:
+            if self.output != "log-probabilities":
+                raise InvalidInput(
+                    "deterministic must be True, because this release holds the best action and not how the model "
+                    "explores around it."
+                )
+            # The largest is drawn by its probability.
+            values = values + np.random.default_rng().gumbel(size=values.shape)
+        return np.asarray(values.argmax(axis=-1)), None
 
     @abstractmethod
     def _inputs(self, states: object) -> Float[np.ndarray, "... d"]:
@@ -146,11 +138,6 @@ class HowTrained(Record, frozen=True, tag=False, tag_field=None):
     """The hyper-parameters."""
 
 
-def _training(name: str, value: object) -> object:
-    read_record(HowTrained, value)
-    return value
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
     """Released values of all actions: the mean over runs of networks, or of linear weights on public features.
@@ -171,12 +158,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
     certificate: Certificate
     draws: Count = 1
     """How many releases the runs are of: more than one are simulated, and not answered for together."""
-    training: Annotated[Json, checked_by(_training)] | None = None
-    """`HowTrained` in JSON's types."""
-
-    @cached_property
-    def _layers(self) -> list[np.ndarray]:
-        return [_with_bias(*both) for both in zip(self.weights, self.biases, strict=True)] if self.biases else []
+    training: HowTrained | None = None
 
     def check(self) -> None:
         inputs = _number_of_inputs(self.form, self.size, len(self.weights), self.box.dimension)
@@ -204,7 +186,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
 
     def _post_processed(self) -> bool:
         """Whether its own training learned from something released, and noised nothing."""
-        name = None if self.training is None else self.training["settings"].get("method")
+        name = None if self.training is None else self.training.settings.get("method")
         own = TRAINED_METHODS.get(name) if isinstance(name, str) else None
         # A file may say anything of its training: somebody is trusted for it, and the certificate says so.
         trusted = Code.COVERED() in self.certificate.assumptions
@@ -213,10 +195,6 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
     def in_words(self) -> list[str]:
         averaged = "The values of this agent are logarithms of the probabilities with which it would act, averaged."
         return [*([] if self.output == "values" else [averaged]), *super().in_words()]
-
-    @property
-    def actions(self) -> int:
-        return self.weights[-1].shape[1]
 
     @property
     def runs(self) -> int:
@@ -234,17 +212,16 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
             return largest_value(self.weights, self.biases, 2.0)  # of features and of unit coordinates
 
     def _shape(self) -> str:
-        return f"{self.form}, runs={self.runs}, actions={self.actions}"
+        return f"{self.form}, runs={self.runs}, actions={self.outputs}"
 
     def _at(self, points: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points actions"]:
         if self.form == "mlp":
-            each = self._runs(points)
+            each = through_layers(self.weights, self.biases, "relu", points)
         else:
             weights = self.weights[0]
             if self.output == "values":  # linear weights can be averaged before they are used
                 weights = weights.mean(axis=0, keepdims=True)
             each = self._linear(weights, points)
-        each = np.asarray(each, np.float64)
         return (log_softmax(each, axis=-1) if self.output == "log-probabilities" else each).mean(axis=0)
 
     def _linear(
@@ -257,15 +234,6 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
         found = interpolate(weights.reshape(runs * actions, -1), self.size, unit)
         return found.reshape(len(unit), runs, actions).swapaxes(0, 1)
 
-    def _runs(self, unit: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "runs points actions"]:
-        """Each training's network. Points are columns, so that a layer is one product and one pass."""
-        layers = self._layers
-        hidden = np.vstack([unit.T, np.ones(len(unit))]).astype(np.float32)
-        for layer in layers[:-1]:
-            hidden = layer @ hidden
-            np.maximum(hidden, 0, out=hidden)
-        return (layers[-1][:, :-1] @ hidden).swapaxes(1, 2)
-
 
 def observed(observation: object, box: Box) -> Float[np.ndarray, "... d"]:
     """Observations as numbers; one that lies a hair outside the box, where float32 puts its ends, counts as the end."""
@@ -274,15 +242,6 @@ def observed(observation: object, box: Box) -> Float[np.ndarray, "... d"]:
         raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
     inside = np.clip(points, box.low, box.high)
     return np.where(np.abs(points - inside) <= box.hair, inside, points)
-
-
-def _with_bias(
-    weight: Float[np.ndarray, "runs out in"], bias: Float[np.ndarray, "runs out"]
-) -> Float[np.ndarray, "runs more columns"]:
-    """A layer as one matrix, which takes a 1 below its inputs and gives one below its outputs."""
-    one = np.zeros((len(weight), 1, weight.shape[2] + 1))
-    one[..., -1] = 1
-    return np.concatenate([np.concatenate([weight, bias[..., None]], axis=2), one], axis=1).astype(np.float32)
 
 
 def _number_of_inputs(form: str, size: int, layers: int, dimension: int) -> int:
@@ -437,22 +396,10 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         inside = np.clip(observations, self.box.low, self.box.high)
         return self._at(inside[..., None, :])[..., 0, :]
 
-    def predict(
-        self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
-    ) -> tuple[Shaped[np.ndarray, "..."], None]:
-        """The best action, or one drawn by its probabilities, and None for the state: as Stable-Baselines3 has it."""
+    def q_values(self, observation: object) -> Float[np.ndarray, "... outputs"]:
         if self.imitates:
             observation = np.clip(numbers("observation", observation), self.box.low, self.box.high)
-        if deterministic:
-            return super().predict(observation)
-        if self.output != "log-probabilities":
-            raise InvalidInput(
-                "deterministic must be True, because this release holds the best action and not how the model explores "
-                "around it."
-            )
-        values = self.q_values(observation)
-        noise = np.random.default_rng().gumbel(size=values.shape)  # the largest is drawn by its probability
-        return self._action(values + noise), None
+        return super().q_values(observation)
 
     def largest(self) -> float:
         """A bound of what any layer can hold, anywhere in the box."""
@@ -470,8 +417,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         hidden = points
         if self.normal is not None and self.clip is not None:
             hidden = np.clip((points - self.normal[0]) / self.normal[1], -self.clip, self.clip)
-        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            hidden = (activate(self.activation, hidden) if i else hidden) @ weight.T + bias
+        hidden = through_layers(self.weights, self.biases, self.activation, hidden)
         if self.output == "log-probabilities":
             return log_softmax(hidden, axis=-1)
         if self.action_range is None:
@@ -480,6 +426,16 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         if self.output == "squashed":
             hidden = low + (np.tanh(hidden) + 1) / 2 * (high - low)
         return np.clip(hidden, low, high)
+
+
+def through_layers(
+    weights: Layers, biases: Layers, activation: Activation, points: Float[np.ndarray, "*points d"]
+) -> Float[np.ndarray, "..."]:
+    """What the last layer gives at points; where layers are of several runs, these are the first axis."""
+    hidden = points
+    for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        hidden = (activate(activation, hidden) if i else hidden) @ weight.swapaxes(-1, -2) + bias[..., None, :]
+    return hidden
 
 
 def activate(name: Activation, x: Float[np.ndarray, "*points units"]) -> Float[np.ndarray, "*points units"]:

@@ -8,7 +8,8 @@ makes a Gymnasium environment of it.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -18,17 +19,12 @@ from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.noise.feature_maps import AnyFeatureMap, FeatureMap, Polynomials
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import not_negative, shown
+from quietq.privacy.checks import not_negative
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
 from quietq.privacy.records import Count, Natural, Real, Record, checked_by
 from quietq.released.private_model import LARGEST, PrivateModel
-from quietq.released.publishable import Arrays, Details, Json, Labels, Publishable, Stored, require
-from quietq.released.world_model import MOST_FEATURES, WorldModel
-
-_PARTS = ("reward", "ends")
-_FIT = ("weights", "gram", "residual", "left", "right")
-_FIRST = ("first", "spread")
-
+from quietq.released.publishable import UNNAMED, Arrays, Labels, Publishable, require
+from quietq.released.world_model import MOST_FEATURES, KnownName, WorldModel
 
 STARTS_UNSEEN = (
     "Start states may be noise alone: their z-score against pure noise is below 3. Check the episode and the step of "
@@ -36,14 +32,7 @@ STARTS_UNSEEN = (
 )
 
 
-def _sizes(name: str, given: object) -> tuple[float, ...]:
-    if not isinstance(given, tuple | list):
-        raise InvalidInput(f"{name} must be numbers, one for each coordinate that is learned, not {shown(given)}.")
-    return tuple(not_negative(name, one) for one in given)
-
-
 Size = Annotated[float, checked_by(not_negative)]
-Sizes = Annotated[tuple[float, ...], checked_by(_sizes)]
 
 
 class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
@@ -68,9 +57,9 @@ class WorldErrors(Record, frozen=True, tag=False, tag_field=None):
     """The standard error of the mean reward of steps that end an episode, from noise alone, in its own units."""
     starts_seen: Size | None = None
     """The z-score of the start-state statistics against pure noise; below 3, treat start states as unknown."""
-    step_noise: Sizes = ()
+    step_noise: tuple[Size, ...] = ()
     """The standard error of the expected next value from noise, for each learned coordinate, in its own units."""
-    step_scatter: Sizes = ()
+    step_scatter: tuple[Size, ...] = ()
     """The residual standard deviation of people's own steps, likewise."""
 
     @property
@@ -151,37 +140,26 @@ def spreads(world: "Fit | PrivateWorld", box: Box, moved: tuple[int, ...]) -> Sp
     )
 
 
-class WorldDetails(Details, frozen=True, tag="world"):
-    """What a file says of a world; what its coordinates and actions are called stands beside it."""
-
-    feature_map: AnyFeatureMap
-    moved: Annotated[tuple[Natural, ...], Meta(min_length=1)]
-    known: tuple[Literal["reward", "end", "start"], ...]
-    circles: tuple[tuple[Natural, Natural], ...]
-    actions: Count | None
-    action_box: Box | None
-    low: Real
-    high: Real
-    rate: Real
-    errors: WorldErrors
-    reward: PrivateModel.details | None  # pyright: ignore[reportInvalidTypeForm]
-    ends: PrivateModel.details | None  # pyright: ignore[reportInvalidTypeForm]
-    end_reward: Real | None = None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateWorld(Publishable):
+class PrivateWorld(Publishable, tag="world"):
     """A released world: `env()` is its Gymnasium form.
 
     Called with states, it gives the expected next state for each action of the list, one after the other, or for the
     middle of the box of actions.
     """
 
-    details: ClassVar = WorldDetails
-    spaces: Spaces
-    feature_map: FeatureMap
+    arrays: ClassVar = ("weights", "gram", "residual", "left", "right", "first", "spread")
+    parts: ClassVar = {"reward": PrivateModel, "ends": PrivateModel}
+    not_in_files: ClassVar = ("model",)
+    actions: Count | None
+    """How many actions there are, or else the box of those that are numbers."""
+    action_box: Box | None
+    low: Real
+    high: Real
+    """The range of rewards."""
+    feature_map: AnyFeatureMap
     """Of state and action, besides a constant."""
-    moved: tuple[int, ...]
+    moved: Annotated[tuple[Natural, ...], Meta(min_length=1)]
     """The coordinates that are learned; those that are not follow from known functions."""
     weights: Float[np.ndarray, "features moved"]
     """Half the box's widths that each feature moves each coordinate by."""
@@ -191,56 +169,31 @@ class PrivateWorld(Publishable):
     left: Float[np.ndarray, "features features"]
     right: Float[np.ndarray, "moved moved"]
     """The release's noise moved the weights by about left @ E @ right, with E independent standard normals."""
-    first: Float[np.ndarray, " states"] | None
-    spread: Float[np.ndarray, "states states"] | None
-    """Mean and covariance of first states, in the unit box; None if starts are known."""
-    reward: PrivateModel | None
-    ends: PrivateModel | None
-    """None if they are known, or if there are none."""
-    rate: float
+    rate: Real
     """The log-odds of an end, where `ends` says 0."""
     errors: WorldErrors
     """How far off rewards and ends may be."""
     box: Box
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
-    known: tuple[str, ...] = ()
-    end_reward: float | None = None
+    first: Float[np.ndarray, " states"] | None = None
+    spread: Float[np.ndarray, "states states"] | None = None
+    """Mean and covariance of first states, in the unit box; None if starts are known."""
+    reward: PrivateModel | None = None
+    ends: PrivateModel | None = None
+    """None if they are known, or if there are none."""
+    end_reward: Real | None = None
     """What a step that ends its episode is worth, if learned separately; `reward` is of the other steps then."""
+    known: tuple[KnownName, ...] = ()
+    circles: tuple[tuple[Natural, Natural], ...] = ()
+    """Pairs of coordinates that are cosine and sine of one angle."""
     model: WorldModel = field(default_factory=WorldModel)
-    """With circles, and with the known functions, which a file does not hold."""
+    """With the known functions, which a file does not hold."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "labels", Labels(self.spaces.state_names, self.spaces.action_names))
-
-    @classmethod
-    def of(
-        cls,
-        spaces: Spaces,
-        feature_map: FeatureMap,
-        moved: tuple[int, ...],
-        moves: Fit,
-        first: tuple[np.ndarray, np.ndarray] | None,
-        parts: dict[str, PrivateModel],
-        model: WorldModel,
-        certificate: Certificate,
-        **numbers: Any,
-    ) -> "PrivateWorld":
-        begin = (None, None) if first is None else first
-        return cls(
-            spaces,
-            feature_map,
-            moved,
-            *moves,
-            *begin,
-            parts.get("reward"),
-            parts.get("ends"),
-            box=spaces.box,
-            certificate=certificate,
-            known=model.known,
-            model=model,
-            **numbers,
-        )
+    @cached_property
+    def spaces(self) -> Spaces:
+        """Where states, actions and rewards lie, and what they are called."""
+        names = {"state_names": self.labels.states, "action_names": self.labels.actions}
+        return Spaces(self.box, self.actions, self.action_box, self.low, self.high, **names)
 
     # What a step does, in the unit box.
 
@@ -305,7 +258,7 @@ class PrivateWorld(Publishable):
 
         """
         same = model.known == self.known and self.moved == model.learned(self.spaces.states)
-        if not same or model.circles != self.model.circles:
+        if not same or model.circles != self.circles:
             raise InvalidInput(f"This world was made with {self._declared()} declared as known: give these.")
         same_numbers = replace(self, model=model)
         return same_numbers.issued(self.receipt) if self.is_as_issued() else same_numbers
@@ -314,7 +267,7 @@ class PrivateWorld(Publishable):
         others = sorted(set(range(self.spaces.states)) - set(self.moved))
         names = self.spaces.state_names
         moves = (f"moves[{i}] ({names[i]})" for i in others)
-        circles = [f"circles={self.model.circles}"] if self.model.circles else []
+        circles = [f"circles={self.circles}"] if self.circles else []
         return ", ".join([*self.known, *moves, *circles]) or "nothing"
 
     def missing(self) -> str | None:
@@ -323,99 +276,55 @@ class PrivateWorld(Publishable):
         whole = len(self.model.moves) + len(self.moved) == self.spaces.states
         return None if there and whole else self._declared()
 
-    # The way to a file and back.
-
-    def describe(self) -> WorldDetails:
-        spaces = self.spaces
-        return WorldDetails(
-            feature_map=self.feature_map,  # pyright: ignore[reportArgumentType]
-            moved=self.moved,
-            known=self.known,  # pyright: ignore[reportArgumentType]
-            circles=self.model.circles,
-            actions=spaces.actions,
-            action_box=spaces.action_box,
-            low=spaces.low,
-            high=spaces.high,
-            rate=self.rate,
-            end_reward=self.end_reward,
-            errors=self.errors,
-            reward=None if self.reward is None else self.reward.describe(),
-            ends=None if self.ends is None else self.ends.describe(),
-        )
-
-    def to_arrays(self) -> tuple[Json, Arrays]:
-        arrays = {name: getattr(self, name) for name in (*_FIT, *_FIRST) if getattr(self, name) is not None}
-        for name in _PARTS:
-            part = getattr(self, name)
-            if part is not None:
-                arrays |= {f"{name}.{array}": value for array, value in part.to_arrays()[1].items()}
-        return self.describe().to_dict(), arrays
-
     @classmethod
-    def from_arrays(cls, stored: Stored) -> "PrivateWorld":
-        said, arrays, names = stored.details, stored.arrays, stored.labels
-        acts = {"actions": said.actions, "action_box": said.action_box, "low": said.low, "high": said.high}
-        spaces = Spaces(stored.box, **acts, state_names=names.states, action_names=names.actions)
-        parts = {
-            "reward": _part(stored, "reward", said.reward, spaces.states + spaces.numbers),
-            "ends": _part(stored, "ends", said.ends, spaces.states),
-        }
-        of_parts = {f"{name}.{one}" for name, part in parts.items() if part is not None for one in PrivateModel.arrays}
-        own = (*_FIT, *(() if "start" in said.known else _FIRST))
-        stored.expect({*own, *of_parts})
-        world = cls(
-            spaces,
-            said.feature_map,
-            said.moved,
-            **{name: arrays.get(name) for name in (*_FIT, *_FIRST)},  # pyright: ignore[reportArgumentType]
-            **parts,
-            rate=said.rate,
-            end_reward=said.end_reward,
-            errors=said.errors,
-            box=stored.box,
-            certificate=stored.certificate,
-            known=said.known,
-            model=WorldModel(circles=said.circles),
-        )
-        world.check()
-        return world
+    def from_file(
+        cls,
+        details: Any,
+        arrays: Arrays,
+        box: Box,
+        certificate: Certificate,
+        labels: Labels = UNNAMED,
+        **parts: Publishable,
+    ) -> "PrivateWorld":
+        """Rewards and ends are models of the unit box of states and of numbers that actions are, or of states alone."""
+        spaces = Spaces(box, details.actions, details.action_box, details.low, details.high)
+        for name, sides in (("reward", spaces.states + spaces.numbers), ("ends", spaces.states)):
+            if (said := getattr(details, name)) is not None:
+                own = {key.partition(".")[2]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
+                parts[name] = PrivateModel.from_file(said, own, Box.of([(0.0, 1.0)] * sides), certificate)
+        return super().from_file(details, arrays, box, certificate, labels, **parts)
 
     def check(self) -> None:
         spaces, errors, known = self.spaces, self.errors, self.known
-        require(sorted(set(known), key=("reward", "end", "start").index) == list(known), "what is known is named once")
+        learned = [one is None for one in (self.first, self.spread)]
+        require(set(learned) == {"start" in known}, "its arrays must be of first states unless these are known")
+        require(sorted(set(known), key=get_args(KnownName).index) == list(known), "what is known is named once")
         rising = sorted(set(self.moved)) == list(self.moved) and self.moved[-1] < spaces.states
         require(rising, "its moved coordinates must be some of the box's")
-        self.model.require_circles(self.box)
-        for name, part, declared, outputs in (
-            ("reward", self.reward, "reward", spaces.actions or 1),
-            ("ends", self.ends, "end", 1),
-        ):
-            require(part is None or declared not in known, f"its {name} must be learned, or else known")
-            require(part is not None or name == "ends" or declared in known, f"its {name} must be learned or known")
+        WorldModel(circles=self.circles).require_circles(self.box)
+        for name, part, outputs in (("reward", self.reward, spaces.actions or 1), ("ends", self.ends, 1)):
+            require(part is None or name.removesuffix("s") not in known, f"its {name} must be learned, or else known")
             fits = part is None or part.weights.shape[1:] == ((outputs,) if outputs > 1 else ())
             require(fits, f"its {name} must fit its actions")
-        for part, stated in (
+        require(self.reward is not None or "reward" in known, "its reward must be learned or known")
+        stated = (
             (self.reward, errors.reward_noise),
             (self.reward, errors.reward_kept),
             (self.reward, errors.reward_error),
             (self.ends, errors.ends_noise),
             (self.end_reward, errors.end_reward_noise),
             (self.first, errors.starts_seen),
-        ):
-            require(
-                (part is None) == (stated is None), "its errors must be stated for all that is learned, and no more"
-            )
+        )
+        agree = all((part is None) == (error is None) for part, error in stated)
+        require(agree, "its errors must be stated for all that is learned, and no more")
         within = self.end_reward is None or (self.reward is not None and spaces.low <= self.end_reward <= spaces.high)
         require(within, "its reward at ends must be learned beside others, and lie in their range")
         of_steps = len(errors.step_noise) == len(errors.step_scatter) == len(self.moved)
         require(of_steps, "its errors must be stated for each coordinate that is learned")
-        self._check_arrays()
-
-    def _check_arrays(self) -> None:
-        features, states, moved = 1 + self.feature_map.rank, self.spaces.states, len(self.moved)
+        features, states, moved = 1 + self.feature_map.rank, spaces.states, len(self.moved)
         # before anything is factored, so that no file can ask for matrices of thousands
         require(features <= 1 + MOST_FEATURES, f"it has more than {MOST_FEATURES} features")
-        require(self.feature_map.dimension == self.spaces.dimension, "its features must be of states and actions")
+        require(self.feature_map.dimension == spaces.dimension, "its features must be of states and actions")
         shapes = {
             "weights": (features, moved),
             "gram": (features, features),
@@ -425,14 +334,17 @@ class PrivateWorld(Publishable):
             "first": (states,),
             "spread": (states, states),
         }
-        there = {name: getattr(self, name) for name in shapes if getattr(self, name) is not None}
-        for name, array in there.items():
-            require(array.shape == shapes[name], f"its {name} must have shape {shapes[name]}")
-            require((np.abs(array) <= LARGEST).all(), f"its {name} is too large to compute with")
-        for name in ("gram", "residual", "spread"):
-            require(name not in there or _is_covariance(there[name]), f"its {name} must be positive semi-definite")
+        for name, shape in shapes.items():
+            if (array := getattr(self, name)) is not None:
+                require(array.shape == shape, f"its {name} must have shape {shape}")
+                require((np.abs(array) <= LARGEST).all(), f"its {name} is too large to compute with")
+                is_covariance = name not in ("gram", "residual", "spread") or _is_covariance(array)
+                require(is_covariance, f"its {name} must be positive semi-definite")
         for name in ("gram", "right"):
-            require(_is_invertible(there[name]), f"its {name} must be invertible")
+            require(_is_invertible(getattr(self, name)), f"its {name} must be invertible")
+
+    def check_labels(self) -> None:
+        """Nothing more: `spaces` refuses names that are not one for each coordinate and each action."""
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         means = all(isinstance(norm, MeanOfPeople) for norm in norms)
@@ -473,16 +385,6 @@ def visited(
         return np.full(states, 0.5), np.eye(states) / 12
     mean = gram[0, places]
     return (mean / math.sqrt(3) + 1) / 2, (gram[np.ix_(places, places)] - np.outer(mean, mean)) / 12
-
-
-def _part(stored: Stored, name: str, described: Details | None, dimension: int) -> PrivateModel | None:
-    """The model of rewards or of ends, which has a unit box and arrays of its own."""
-    if described is None:
-        return None
-    own = {array: stored.arrays.get(f"{name}.{array}") for array in PrivateModel.arrays}
-    require(all(array is not None for array in own.values()), f"its {name} must have its arrays")
-    unit = Box.of([(0.0, 1.0)] * dimension)
-    return PrivateModel.from_arrays(Stored(described, own, unit, stored.certificate))  # pyright: ignore[reportArgumentType]
 
 
 def _is_covariance(matrix: np.ndarray) -> bool:

@@ -8,9 +8,8 @@ refuses.
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 from jaxtyping import Float
@@ -44,9 +43,11 @@ class Details(Record, frozen=True):
 
 def details_of(kind: "type[Publishable]", tag: str) -> type[Details]:
     """Returns the record of a kind: every field of its class but its arrays and what all kinds have, with its type."""
-    beside = {*kind.arrays, *Issued.__annotations__, "box", "certificate", "labels"}
+    beside = {*kind.arrays, *kind.parts, *kind.not_in_files, *Issued.__annotations__, "box", "certificate", "labels"}
     hints = get_type_hints(kind, include_extras=True)
     said = [(name, hint) for name, hint in hints.items() if name not in beside and get_origin(hint) is not ClassVar]
+    # Of a part, which is a released thing itself, the record holds that part's record.
+    said += [(name, one.details | None) for name, one in kind.parts.items()]
     name = f"{kind.__name__}Details"
     return defstruct(name, said, bases=(Details,), frozen=True, tag=tag)  # pyright: ignore[reportReturnType]
 
@@ -65,20 +66,6 @@ class Labels(Record, frozen=True, tag=False, tag_field=None):
 UNNAMED = Labels()
 
 
-class Stored(NamedTuple):
-    """What a file says of a released thing."""
-
-    details: Any
-    """The record of its kind."""
-    arrays: Arrays
-    box: Box
-    certificate: Certificate
-    labels: Labels = UNNAMED
-
-    def expect(self, arrays: Iterable[str]) -> None:
-        require(set(self.arrays) == set(arrays), f"its arrays must be {sorted(arrays)}")
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Labelled:
     """Something whose coordinates and actions have names."""
@@ -92,7 +79,13 @@ class Publishable(Labelled, Issued, ABC):
     details: ClassVar[type[Details]]
     """The record of what a file says of it, whose fields are fields of this class."""
     arrays: ClassVar[tuple[str, ...]] = ()
-    """Fields that a file holds as numbers."""
+    """Fields that a file holds as numbers; one with a default may be absent."""
+    layered: ClassVar[tuple[str, ...]] = ()
+    """Those of them that are tuples of arrays."""
+    parts: ClassVar["dict[str, type[Publishable]]"] = {}
+    """Fields that are released things themselves, under the same certificate, or None."""
+    not_in_files: ClassVar[tuple[str, ...]] = ()
+    """Fields that no file holds."""
     what: ClassVar[Literal["agent", "function"]] = "function"
     """Whether it acts."""
     own_box: ClassVar[bool] = False
@@ -114,11 +107,23 @@ class Publishable(Labelled, Issued, ABC):
 
     def describe(self) -> Details:
         """All that leaves of it besides its numbers: the allow-list."""
-        return self.details(**{name: getattr(self, name) for name in self.details.__struct_fields__})
+        said = {name: getattr(self, name) for name in self.details.__struct_fields__}
+        described = {name: said[name].describe() for name in self.parts if said[name] is not None}
+        return self.details(**said | described)
 
     def to_arrays(self) -> tuple[Json, Arrays]:
-        """All that leaves of it."""
-        return self.describe().to_dict(), {name: getattr(self, name) for name in self.arrays}
+        """All that leaves of it; an array in a tuple or in a part is called by the field, a dot and its own name."""
+        found: Arrays = {}
+        for name in self.arrays:
+            value = getattr(self, name)
+            if name in self.layered:
+                found |= {f"{name}.{i}": layer for i, layer in enumerate(value)}
+            elif value is not None:
+                found[name] = value
+        for name in self.parts:
+            if (part := getattr(self, name)) is not None:
+                found |= {f"{name}.{own}": array for own, array in part.to_arrays()[1].items()}
+        return self.describe().to_dict(), found
 
     def fingerprint(self) -> str | None:
         if not hasattr(self, "details"):  # a kind that no file holds
@@ -136,16 +141,26 @@ class Publishable(Labelled, Issued, ABC):
             )
 
     @classmethod
-    def from_arrays(cls: "type[Kind]", stored: Stored) -> "Kind":
-        stored.expect(cls.arrays)
-        return cls.checked(stored, **stored.arrays)
-
-    @classmethod
-    def checked(cls, stored: Stored, **others: Any) -> Any:
-        """It, of a file's record, box and certificate and of other fields, once all of them were found to fit."""
-        said = {name: getattr(stored.details, name) for name in cls.details.__struct_fields__}
-        fields: Any = said | others | {"box": stored.box, "certificate": stored.certificate, "labels": stored.labels}
-        found = cls(**fields)
+    def from_file(
+        cls: "type[Kind]",
+        details: Any,
+        arrays: Arrays,
+        box: Box,
+        certificate: Certificate,
+        labels: Labels = UNNAMED,
+        **parts: "Publishable",
+    ) -> "Kind":
+        """It, of a file's record, numbers, box and certificate, once all of them were found to fit."""
+        fields: Any = {name: getattr(details, name) for name in cls.details.__struct_fields__} | dict.fromkeys(
+            cls.parts
+        )
+        fields |= {name: array for name, array in arrays.items() if name in cls.arrays} | parts
+        for name in cls.layered:
+            fields[name] = tuple(array for key, array in arrays.items() if key.startswith(f"{name}."))
+        expected = f"its arrays must be {', '.join(cls.arrays)}, where its record says that they are there"
+        require(all(name in fields or hasattr(cls, name) for name in cls.arrays), expected)
+        found = cls(**fields | {"box": box, "certificate": certificate, "labels": labels})
+        require(list(found.to_arrays()[1]) == list(arrays), expected)
         found.check()
         found.check_labels()
         return found

@@ -30,11 +30,11 @@ from quietq.privacy.explain import NOT_PRIVATE
 from quietq.privacy.records import Line, Record, read_record
 from quietq.released import signature
 from quietq.released.evaluated_policies import EvaluatedPolicies
-from quietq.released.private_function import PrivateKnots, PrivateSum, PrivateTable
+from quietq.released.private_function import PrivateKnots, PrivateTable
 from quietq.released.private_model import PrivateModel
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
 from quietq.released.private_world import PrivateWorld
-from quietq.released.publishable import Arrays, InvalidRelease, Json, Labels, Publishable, Stored, hash_of, raw, require
+from quietq.released.publishable import Arrays, InvalidRelease, Json, Labels, Publishable, hash_of, raw, require
 from quietq.version import __version__
 
 FORMAT = 5
@@ -43,7 +43,6 @@ _KINDS: tuple[type[Publishable], ...] = (
     EvaluatedPolicies,
     PrivateTable,
     PrivateKnots,
-    PrivateSum,
     PrivateModel,
     PrivateNetwork,
     PrivatePolicy,
@@ -184,7 +183,7 @@ def _released(record: Json, arrays: Arrays) -> tuple[Publishable, str]:
     require(header.privacy == mark(certificate), "its privacy must be what its certificate says")
     named = kind.own_box or certificate.domain in (None, header.box)
     require(named, "its box must be the one that its certificate names")
-    function = kind.from_arrays(Stored(header.details, arrays, box, certificate, header.labels))
+    function = kind.from_file(header.details, arrays, box, certificate, header.labels)
     if certificate.standing == "certified":
         function.check_certificate(certificate)
     return function.issued(), header.version

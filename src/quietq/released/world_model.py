@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, Literal, get_args
 
 from quietq.feedback.spaces import Spaces
 from quietq.noise import Box as Box
@@ -12,6 +12,7 @@ from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, instance, interval, shown
 
 Known = Callable[..., Any]
+KnownName = Literal["reward", "end", "start"]
 MOST_FEATURES = 300
 """Of the dynamics: their moments are some fifty thousand numbers."""
 
@@ -60,7 +61,7 @@ class WorldModel:
                 f"features must be one of quietq's own public maps, and {type(self.features).__name__} is code, which "
                 "could depend on several people at once: take one of them, or leave features out."
             )
-        for name in ("reward", "end", "start"):
+        for name in get_args(KnownName):
             instance(name, getattr(self, name), Callable | None, "a function")
         if not all(type(i) is int and i >= 0 and callable(one) for i, one in dict(self.moves).items()):
             raise InvalidInput("moves must give functions by the numbers of coordinates, from 0 on.")
@@ -71,9 +72,9 @@ class WorldModel:
                 raise InvalidInput("step_rewards is for rewards that are learned: leave it out, or reward.")
 
     @property
-    def known(self) -> tuple[str, ...]:
+    def known(self) -> tuple[KnownName, ...]:
         """What is declared, by name."""
-        return tuple(name for name in ("reward", "end", "start") if getattr(self, name) is not None)
+        return tuple(name for name in get_args(KnownName) if getattr(self, name) is not None)
 
     def learned(self, states: int) -> tuple[int, ...]:
         """The coordinates of a state whose changes are learned."""

@@ -115,7 +115,7 @@ class Simulator:
 
     def _on_circles(self, states: np.ndarray) -> np.ndarray:
         """States whose declared cosines and sines have length 1; an angle that nothing tells is 0."""
-        for pair in map(list, self.world.model.circles):
+        for pair in map(list, self.world.circles):
             low, width = (side[pair] for side in self._sides)
             raw = low + states[..., pair] * width
             length = np.linalg.norm(raw, axis=-1, keepdims=True)

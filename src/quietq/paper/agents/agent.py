@@ -39,7 +39,7 @@ from quietq.privacy import (
 from quietq.privacy.account import Issued
 from quietq.privacy.checks import count, instance, shown
 from quietq.privacy.norms import TRAINED_METHODS, sensitivity
-from quietq.released.private_network import PrivateNetwork, observed
+from quietq.released.private_network import HowTrained, PrivateNetwork, observed
 from quietq.released.publishable import UNNAMED, Labels
 from quietq.released.release_file import open_release, write_release
 from quietq.worlds import (
@@ -168,7 +168,7 @@ class Agent(Issued):
         self._draws = self._seeds = 1
         self.steps = self._promised = 0  # taken, and those that the certificate is for
         self._certificate: Certificate | None = None
-        self._loaded_from: Mapping[str, object] | None = None
+        self._loaded_from: HowTrained | None = None
         self.not_private: dict[str, list[list[float]]] = {}
         """What training saw of the true reward: episode returns, one list a run. For the operator only."""
 
@@ -312,12 +312,12 @@ class Agent(Issued):
     def as_function(self) -> PrivateNetwork:
         """What of it can be published: released values and public settings, without seeds, returns and steps taken."""
         network = self.method.to_private(self.released, self.spaces, self.certificate)
-        training = self._loaded_from or {
-            "world": self.world.name if isinstance(self.world, World) else None,
-            "episode": self.spaces.steps,
-            "steps": self._promised if self.method.spends else None,
-            "settings": self.method.settings(),
-        }
+        training = self._loaded_from or HowTrained(
+            world=self.world.name if isinstance(self.world, World) else None,
+            episode=self.spaces.steps,
+            steps=self._promised if self.method.spends else None,
+            settings=self.method.settings(),
+        )
         named = Labels(actions=self.world.action_names) if isinstance(self.world, World) else UNNAMED
         made = replace(network, draws=self._draws, training=training, labels=named)
         noised = TRAINED_METHODS.get(self.certificate.method)
@@ -349,13 +349,13 @@ class Agent(Issued):
         network = open_release(path).function
         if not isinstance(network, PrivateNetwork) or network.training is None:
             raise InvalidInput(f"{str(path)!r} is a release, but not of an agent that was saved.")
-        check_form(network.training["settings"], network)
-        method = method_from(network.training["settings"])
+        check_form(network.training.settings, network)
+        method = method_from(network.training.settings)
         if network.output != method.output:
             raise InvalidInput(f"The file's network gives {network.output}, which {method.name!r} does not release.")
-        place = find_name(network.training["world"]) if world is None else world
+        place = find_name(network.training.world) if world is None else world
         agent = cls(place, method, seed=0)
-        if agent.spaces.box != network.box or agent.spaces.actions != network.actions:
+        if agent.spaces.box != network.box or agent.spaces.actions != network.outputs:
             raise InvalidInput(
                 "The world has other observations or actions than the one that the agent was trained in."
             )
@@ -431,14 +431,15 @@ def check_form(settings: Mapping[str, object], network: PrivateNetwork) -> None:
 
 def check_promise(method: Method, network: PrivateNetwork) -> None:
     """A method's agents have the certificates that the method gives for these settings, and no other."""
-    certificate, training = network.certificate, network.training or {}
+    certificate, training = network.certificate, network.training
+    assert training is not None
     if certificate.standing != "certified" or isinstance(method, RewardLearner):  # which has its source's
         return
     if not isinstance(method, InLoopMethod) or certificate.method != method.name:
         raise InvalidInput(f"A certificate of {shown(certificate.method)} does not belong to {method.name!r}.")
-    steps = count("The file's steps", training["steps"], most=MOST_STEPS)
+    steps = count("The file's steps", training.steps, most=MOST_STEPS)
     spaces = EnvironmentSpaces(
-        network.box, network.actions, count("The file's episode", training["episode"], most=MOST_STEPS)
+        network.box, network.outputs, count("The file's episode", training.episode, most=MOST_STEPS)
     )
     assert certificate.relation is not None
     assert certificate.budget is not None

@@ -22,7 +22,7 @@ from jaxtyping import PyTree
 
 from quietq.noise.box import Box
 from quietq.privacy.errors import InvalidInput
-from quietq.released.private_function import PrivateKnots, PrivateSum, PrivateTable
+from quietq.released.private_function import PrivateKnots, PrivateTable
 from quietq.released.private_model import PrivateModel
 from quietq.worlds.world import World, flat
 
@@ -129,6 +129,13 @@ def sum_of_tables(unit: Array, *tables: Array) -> Array:
     return jnp.sum(jnp.stack([nearest_point(unit[i : i + 1], table) for i, table in enumerate(tables)]), axis=0)
 
 
+def _table(table: PrivateTable) -> JaxReward:
+    """A PrivateTable, of which one that is summed has a row of values for each coordinate."""
+    if table.summed:
+        return _released(sum_of_tables, list(table.values), table.box)
+    return _released(nearest_point, [table.values], table.box)
+
+
 def _model(model: PrivateModel) -> JaxReward:
     """A PrivateModel, whose features are data."""
     numbers = tuple(jnp.asarray(getattr(model, name), jnp.float32) for name in model.arrays)
@@ -150,9 +157,8 @@ def as_jax(reward: object) -> JaxReward:
 
 as_jax.register(JaxReward, lambda reward: reward)
 as_jax.register(World, world_reward)
-as_jax.register(PrivateTable, lambda table: _released(nearest_point, [table.values], table.box))
+as_jax.register(PrivateTable, _table)
 as_jax.register(PrivateKnots, lambda knots: _released(between_knots, [knots.values], knots.box))
-as_jax.register(PrivateSum, lambda total: _released(sum_of_tables, [part.values for part in total.parts], total.box))
 as_jax.register(PrivateModel, _model)
 
 

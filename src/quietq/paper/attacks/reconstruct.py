@@ -217,7 +217,7 @@ def attack_reward(file: Path, world: str, points: int | None = None) -> dict[str
 
 def attack_agent(file: Path, world: str | None = None, points: int | None = None) -> dict[str, Any]:
     network = open_release(file).function
-    if isinstance(network, PrivateNetwork) and (network.training or {}).get("world") is None:
+    if isinstance(network, PrivateNetwork) and (network.training is None or network.training.world is None):
         raise InvalidInput("Only agents of quietq's own worlds can be attacked here, and this one names none.")
     agent = Agent.load(file)
     place = agent.world
