@@ -181,7 +181,7 @@ def test_a_model_that_cannot_tell_what_it_was_trained_on(tmp_path):
         publish(type(model).load(tmp_path / "model.zip"), tmp_path / "loaded.qq", trained_on=REWARD)
     with (
         mock.patch.object(model.get_env(), "get_attr", side_effect=EOFError),  # as of a process that has ended
-        pytest.warns(qq.PrivacyWarning, match="may be closed, does not say what the model was trained on: it is"),
+        pytest.warns(qq.PrivacyWarning, match="may be closed, does not say that it is one of trained_on"),
     ):
         publish(model, tmp_path / "closed.qq", trained_on=REWARD)
     certificates = [qq.load(tmp_path / f"{name}.qq").certificate for name in ("policy", "loaded", "closed")]

@@ -9,8 +9,7 @@ Proof: docs/theory.md#post-processing.
 
 import json
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,16 +27,9 @@ CERTIFICATE, POLICY_CERTIFICATE = "quietq_certificate", "quietq_policy_certifica
 """What the data set's metadata call the certificates of the world, and of a policy that has one."""
 
 
-@runtime_checkable
-class Predicts(Protocol):
-    """A policy as Stable-Baselines3 has it: models of that library, and loaded policies."""
-
-    def predict(self, observation: np.ndarray, *, deterministic: bool) -> tuple[Any, Any]: ...
-
-
 def to_minari(
     world: PrivateWorld,
-    policy: Predicts | Callable[[np.ndarray], np.ndarray],
+    policy: Any,
     dataset_id: str,
     *,
     episodes: int = 100,
@@ -77,7 +69,7 @@ def to_minari(
         raise MissingExtra.of("minari", "A Minari data set needs Minari") from error
     instance("world", world, PrivateWorld, "a PrivateWorld, as privatise makes it of Sessions")
     function_of(world, not_private)
-    if not isinstance(policy, Predicts) and not callable(policy):
+    if not hasattr(policy, "predict") and not callable(policy):
         raise InvalidInput(f"policy must predict, or be a function of states, not {type(policy).__name__}.")
     env = PrivateWorldEnv(world, steps=steps, seed=seed, **options)
     buffers = []
@@ -123,7 +115,7 @@ def to_minari(
 
 def _act(policy: Any, state: np.ndarray, env: PrivateWorldEnv, deterministic: bool) -> Any:
     """One action, as the environment takes it: a number of the list, or numbers clipped to their range."""
-    if isinstance(policy, Predicts):
+    if hasattr(policy, "predict"):
         found = policy.predict(state, deterministic=deterministic)[0]
     else:
         found = np.asarray(policy(state[None].astype(np.float64)))[0]

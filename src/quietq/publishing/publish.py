@@ -13,12 +13,10 @@ Proof: docs/theory.md#adaptive-composition.
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from quietq.noise import Domain
 from quietq.privacy import Certificate, Code, InvalidInput, PrivacyWarning, QuietqError
@@ -196,9 +194,9 @@ def _one(trained_on: object) -> Protected:
             "A policy has no certificate of its own: say with trained_on which private reward, private world or "
             "environment of these it was trained on."
         )
-    every = list(_protected(trained_on))
+    every = _protected(trained_on)
     found = [one for one in every if one is not None]
-    if not found or len(found) < len(every):
+    if len(found) < len(every):
         raise InvalidInput(
             "trained_on must be the private reward or world that it was trained on, as privatise returns it, or an "
             f"environment of it, not {type(trained_on).__name__}."
@@ -263,15 +261,11 @@ def _own_checks(policy: PrivatePolicy, checks: Sequence[CheckedPolicy], world: o
     return found
 
 
-def _protected(thing: object) -> Iterator[Protected | None]:
+def _protected(thing: object) -> list[Protected | None]:
     """From the outermost layer down: the first thing on each way that has a certificate; None where there is none."""
     if isinstance(thing, Protected):
-        yield thing
-    elif inner := inner_environments(thing):
-        for one in inner:
-            yield from _protected(one)
-    else:
-        yield None
+        return [thing]
+    return [found for one in inner_environments(thing) for found in _protected(one)] or [None]
 
 
 def _source(protected: Protected) -> object:
@@ -285,13 +279,6 @@ def _source(protected: Protected) -> object:
 
 def same_release(one: object, other: object) -> bool:
     """Whether they are one release: the same object, or a copy with the same numbers."""
-    if one is other:
-        return True
     if type(one) is not type(other) or not isinstance(one, Publishable) or not isinstance(other, Publishable):
-        return False
-    if one.certificate != other.certificate:
-        return False
-    (details, arrays), (others, numbers) = one.to_arrays(), other.to_arrays()
-    return (details, set(arrays)) == (others, set(numbers)) and all(
-        np.array_equal(array, numbers[name]) for name, array in arrays.items()
-    )
+        return one is other
+    return one is other or one.fingerprint() == other.fingerprint() is not None

@@ -6,6 +6,7 @@ computes would be lost; and what was read must act as the model does before anyt
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import gymnasium
@@ -188,25 +189,21 @@ def _check(policy: PrivatePolicy, model: BaseAlgorithm) -> None:
 
 def _warn_if_elsewhere(model: BaseAlgorithm, certificate: Certificate) -> None:
     """Says so if the model's environment gives another reward or is another world, or if it cannot be asked."""
-    env = model.get_env()
     own = certificate.to_dict() | {"assumptions": ()}  # of which an environment adds one
-    found: list[object] = []
-    doubt = None
+    env, found = model.get_env(), [None]
+    doubt = (
+        "The model's environment, which may be closed, does not say that it is one of trained_on, by PrivateReward or "
+        "a private world's env"
+    )
     if env is None:
         doubt = (
             "The model has no environment, as one that was loaded without env=..., so neither what it was trained on "
             "nor whether its observations were normalised can be checked"
         )
     else:
-        try:
+        with suppress(Exception):  # of whatever kind: it has no certificate, or was closed
             found = env.get_attr("certificate")
-        except AttributeError:
-            found = [None]
-        except Exception:  # of whatever kind
-            doubt = "The model's environment, which may be closed, does not say what the model was trained on"
     if not all(isinstance(one, Certificate) and one.to_dict() | {"assumptions": ()} == own for one in found):
-        doubt = "The model's environment is not one of trained_on, by PrivateReward or a private world's env"
-    if doubt is not None:
         warnings.warn(
             f"{doubt}: it is your word alone that the model was trained on that.", PrivacyWarning, stacklevel=4
         )

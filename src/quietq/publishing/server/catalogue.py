@@ -25,6 +25,9 @@ ID_DIGITS = 16
 """So many digits of its hash name a release; more of them work too."""
 
 
+What = Literal["agent", "function", "world", "policy values"]
+
+
 class Marked(BaseModel):
     """Whatever is read from a release says how private that is, and who stands behind it."""
 
@@ -37,21 +40,14 @@ class Marked(BaseModel):
         return {"X-Quietq-Privacy": self.privacy, "X-Quietq-Signed": self.signed}
 
 
-class Sides(BaseModel):
-    """The ends of a box, a number for each coordinate."""
-
-    low: list[float]
-    high: list[float]
-
-
 class ReleaseRecord(Marked):
     """What the list of releases says of one."""
 
     id: str = Field(description="The first digits of the hash.")
     hash: str = Field(description="SHA-256 of the release's content.")
     name: str = Field(description="The name of its file.")
-    what: Literal["agent", "function", "world", "policy values"]
-    box: Sides
+    what: What
+    box: dict[Literal["low", "high"], list[float]] = Field(description="Its ends, a number for each coordinate.")
     coordinates: list[str] = Field(description="What each coordinate of a state is called.")
     items: list[str] | None = Field(description="The items of a catalogue, whose states are their places, from 0 on.")
     outputs: int = Field(description="How many values each state has.")
@@ -104,6 +100,8 @@ class Served:
 
 
 Catalogue = dict[str, Served]
+WHAT: dict[type, What] = {PrivateWorld: "world", EvaluatedPolicies: "policy values"}
+"""What releases are called that are neither an agent nor a function."""
 
 
 def read_served(path: Path) -> ServedFile:
@@ -137,8 +135,8 @@ def _open(name: str, content: bytes, key: bytes | None) -> Served:
         id=release.hash[:ID_DIGITS],
         hash=release.hash,
         name=name,
-        what=_what(function),
-        box=Sides(low=list(release.box.low), high=list(release.box.high)),
+        what=WHAT.get(type(function), function.what),
+        box={"low": list(release.box.low), "high": list(release.box.high)},
         coordinates=_coordinate_names(function),
         items=_items(function),
         outputs=function.outputs,
@@ -163,12 +161,6 @@ def _open(name: str, content: bytes, key: bytes | None) -> Served:
         ],
     )
     return Served(release, record, told)
-
-
-def _what(function: Publishable) -> Literal["agent", "function", "world", "policy values"]:
-    if isinstance(function, PrivateWorld):
-        return "world"
-    return "policy values" if isinstance(function, EvaluatedPolicies) else function.what
 
 
 def _items(function: Publishable) -> list[str] | None:
@@ -205,22 +197,8 @@ def _output_names(function: Publishable) -> list[str]:
 
 
 def _told(kind: str, names: tuple[str, ...]) -> list[str]:
-    """Names that are numbers would be taken for values: they are shown with their place."""
-
-    def told(place: int, name: str) -> str:
-        if not _is_number(name):
-            return name
-        return f"{kind} {place}" if name == str(place) else f"{kind} {place} ({name})"
-
-    return [told(*each) for each in enumerate(names)]
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
+    """Names that begin as numbers do would be taken for values: they are told with what they name."""
+    return [f"{kind} {name}" if name[0] in "+-.0123456789" else name for name in names]
 
 
 def _measure(function: Publishable) -> str:
