@@ -29,7 +29,7 @@ from benchmarks import bandit_plays
 from benchmarks.bandit_plays import ARMS, LINEAR_ARMS, LinUCB, arms_of, in_blocks, play_linear
 from benchmarks.page import grid
 from benchmarks.study import ROOT, Case, Entry, Label, Numbers, Results, Study, Table, own_files
-from quietq.cli.report.look import new_figure, save
+from quietq.cli.report.pictures import new_figure, save
 from quietq.online import Elimination, Episodes, Linear
 from quietq.privacy.limits import guess_right, of_hundred
 

@@ -24,7 +24,7 @@ from benchmarks.planners import Released, plan
 from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Entry, Numbers, Results, Study, Table, own_files
 from benchmarks.systems import REPORTED, Array, Policy, Rng, Steps
 from benchmarks.world_twin import all_terms, linear_model, twin, with_constant, world_of
-from quietq.cli.report.look import new_figure, save
+from quietq.cli.report.pictures import new_figure, save
 from quietq.released.private_world import PrivateWorld
 from quietq.worlds.private_env import HALT
 

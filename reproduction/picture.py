@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quietq.cli.report.look import checked, new_figure, plain, save
+from quietq.cli.report.pictures import checked, new_figure, plain, save
 from quietq.worlds import WALK
 from reproduction.experiment import Row, Tables, where
 from reproduction.figures.curves import references, returns_of

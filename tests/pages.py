@@ -36,7 +36,6 @@ QUICKER = {
     "range(20)]": "range(2)]",
     "plan_linear(world, steps=500)": "plan_linear(world, steps=50, iterations=3)",
     "for_check, wanted=400, steps=500": "for_check, wanted=40, steps=50",
-    "--wanted 400 --steps 500": "--wanted 40 --steps 50",
     "quietq serve": "quietq serve --port 0",  # 8080 may be taken
     "quietq paper audit published --set preset=code --set sigma=0.32 --runs 1000": (
         "quietq paper audit published --set preset=code --set sigma=0.32 --runs 100"

@@ -66,16 +66,14 @@ def test_a_ledger_without_room_for_it_is_charged_for_nothing(quietq, tmp_path):
     assert {path.name for path in (tmp_path / "here").iterdir()} == {"PRIVATE-ratings.csv"}
 
 
-def test_ended_half_way_it_says_what_is_kept(quietq, tmp_path, monkeypatch):
+def test_ended_half_way_it_says_that_the_budget_is_spent_and_keeps_what_is_done(quietq, tmp_path, monkeypatch):
     def end(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(worlds, "plan_on_grid", end)
     code, out, err = quietq("demo --quick --out here --json")
     assert (code, out) == (130, "")
-    assert "Stopped in step 3 of 5" in err
-    assert "May be published: reward.qq." in err
-    assert "for you only: PRIVATE-ratings.csv." in err
+    assert "quietq: stopped; the budget was charged already" in err
     assert {path.name for path in (tmp_path / "here").iterdir()} == {"reward.qq", "PRIVATE-ratings.csv"}
 
 

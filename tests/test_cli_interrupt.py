@@ -17,7 +17,7 @@ ARGUMENTS = [
 ]
 WAITS = """
 import sys, time
-from quietq.cli import main, reward_command
+from quietq.cli import main, releasing
 
 def wait(*_, **__):
     print("waiting", flush=True)
@@ -27,8 +27,8 @@ def wait(*_, **__):
 sys.argv = ["quietq", "reward", "ratings.csv", *sys.argv[1:]]
 main()
 """
-BEFORE = "reward_command.check_outputs = wait"
-AFTER = "reward_command.publish = wait"
+BEFORE = "releasing.check_outputs = wait"
+AFTER = "releasing.publish = wait"
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_a_private_reward_is_the_release_that_a_ledger_is_charged_for(quietq, tm
 def drawn(folder: Path, checked: CheckedTraining) -> qq.Certificate:
     """The certificate of an agent up to its training: its reward is drawn, written, and the same when read back."""
     checked.draw_reward(folder)
-    written = CheckedTraining(method="reward", world=checked.world, reward=str(folder / "reward.qq"))
+    written = CheckedTraining(method="reward", world=checked.asked.world, reward=str(folder / "reward.qq"))
     written.draw_reward(folder)  # was drawn already
     assert written.agent.method.settings() == checked.agent.method.settings()
     assert written.agent.certificate == checked.agent.certificate

@@ -1,7 +1,7 @@
 """How far a long computation is, and about how much time is left, shown on stderr."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -45,21 +45,6 @@ def progress_line(sentence: str) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task(sentence)
         yield lambda said: progress.update(task, description=said)
-
-
-class NumberedSteps:
-    """The steps of a long command, shown on stderr as each begins, and which of them is under way."""
-
-    def __init__(self, titles: Sequence[str], shown: bool) -> None:
-        self._titles = titles
-        self._shown = shown
-        self.number = 0
-
-    def begin(self) -> None:
-        """The next step begins."""
-        self.number += 1
-        if self._shown:
-            print(f"{self.number}/{len(self._titles)} {self._titles[self.number - 1]}", file=sys.stderr, flush=True)
 
 
 def write_seconds(seconds: float) -> str:

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from quietq.audit import audit_mechanism
-from quietq.cli.report.page import listing, paragraph, picture, table, write_page
-from quietq.cli.report.release_page import guess, write_release_report
+from quietq.cli.report.page import guess, listing, paragraph, picture, table, write_page, write_release_report
 from quietq.mechanisms.candidates import privatise
 from quietq.privacy import Budget, Certificate, LipschitzBall
 from quietq.privacy.errors import InvalidInput
@@ -108,8 +107,8 @@ def test_a_table_of_many_columns_names_each_value(tmp_path):
 
 
 def test_pictures_and_pages_have_one_family():
-    from quietq.cli.report.look import FAMILY
     from quietq.cli.report.page import STYLE
+    from quietq.cli.report.pictures import FAMILY
 
     families = [line for line in STYLE.read_text().splitlines() if "font:" in line]
     assert len(families) == 2  # words, and what is read letter by letter
@@ -119,7 +118,7 @@ def test_pictures_and_pages_have_one_family():
 def test_a_picture_has_that_family_whatever_matplotlib_is_set_to(tmp_path):
     import matplotlib as mpl
 
-    from quietq.cli.report.look import FAMILY, new_figure, plain, save
+    from quietq.cli.report.pictures import FAMILY, new_figure, plain, save
 
     with mpl.rc_context({"font.family": ["serif"], "svg.fonttype": "none"}):
         figure = new_figure()

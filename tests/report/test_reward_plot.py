@@ -20,7 +20,7 @@ from quietq import (
     people,
 )
 from quietq.cli.report import plot_function
-from quietq.cli.report.look import promise
+from quietq.cli.report.pictures import promise
 from quietq.mechanisms import privatise
 from quietq.noise import Box
 from quietq.paper import BandLimited, FiniteRankMechanism

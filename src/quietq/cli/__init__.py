@@ -1,9 +1,7 @@
 """The commands, nothing else: results on stdout (one JSON object with --json), everything else on stderr."""
 
-from quietq.cli import reward_command  # noqa: F401, I001 (in the order of the help)
+from quietq.cli import releasing  # noqa: F401, I001 (in the order of the help)
 from quietq.cli import (  # noqa: F401
-    sessions_commands,
-    clone_command,
     demo_command,
     planning_commands,
     publish_command,

@@ -16,7 +16,6 @@ from typing import Annotated
 import typer
 
 import quietq as qq
-from quietq.cli.config import PAIRS
 
 app = typer.Typer(
     name="quietq",
@@ -25,6 +24,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+PAIRS = ("--box", "--action-box")
+"""Options of two numbers that may be given once per coordinate: typer has no such, so that each pair is one word."""
 INTERRUPTED = 130
 """What a command ends with after Ctrl-C."""
 

@@ -9,12 +9,12 @@ import typer
 
 import quietq as qq
 from quietq.cli.app import answer, app, number, show_help, show_table
-from quietq.cli.config import Config
 from quietq.cli.options import (
     AsJson,
     AuditedWorld,
     AuditFolder,
     Confidence,
+    Config,
     Delta,
     Epsilon,
     Noise,

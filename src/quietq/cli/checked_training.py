@@ -3,13 +3,13 @@
 A private reward that is yet to be drawn is simulated until then, so that what would be refused later is refused now.
 """
 
-import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from quietq.paper.agents.hyper_parameters import options_of, read_options
 from quietq.paper.method_table import METHOD_TABLE
 from quietq.paper.methods import METHODS, build_method
 from quietq.paper.observed import out_of_reach, privatise_world
-from quietq.privacy import Account, Relation
+from quietq.privacy import Relation
 from quietq.privacy.checks import count
 from quietq.released.publishable import Publishable
 from quietq.worlds import World, find_place
@@ -34,15 +34,10 @@ if TYPE_CHECKING:
     from quietq.ledger import SourceAccount
 
 
-def learns_from_reward(method: str) -> bool:
-    """Whether a method learns from a private reward."""
-    return issubclass(METHODS[method], RewardLearner)
-
-
 def refused_options(method: str) -> set[str]:
     """Names the options of `train` and `audit` that make no sense for a method."""
     refused: set[str] = set()
-    if not learns_from_reward(method):
+    if not issubclass(METHODS[method], RewardLearner):
         refused |= {"reward", "noise", "pieces", "rewards"}
     if not issubclass(METHODS[method], RewardLearner | InLoopMethod):
         refused |= {"people", "radius", "epsilon", "delta", "ledger", "source"}
@@ -57,107 +52,93 @@ def read_hyper_parameters(method: str, words: list[str] | None) -> dict[str, obj
     return read_options(METHODS[method], {name.replace("-", "_"): text for name, text in texts.items()})
 
 
-@dataclass(kw_only=True)
+OPTIONS = (
+    *("method", "world", "box", "env", "people", "radius", "epsilon", "delta", "reward", "noise", "pieces", "rewards"),
+    *("steps", "seeds", "seed", "simulate", "ledger", "source", "options"),
+)
+"""What a training can be asked for, and what config.json keeps: everything needed to repeat it."""
+
+
 class CheckedTraining:
     """A training as it was asked for, of which nothing will be refused any more but an account that is exhausted.
 
-    None is what was not given.
+    Args:
+        asked: Options of `quietq paper train` by their names, those that were given: `env` has the arguments of a
+            Gymnasium id, and `options` the hyper-parameters.
+
     """
 
-    method: str
-    world: str
-    box: tuple[tuple[float, float], ...] = ()
-    env: Mapping[str, object] = field(default_factory=dict)
-    people: int | None = None
-    radius: float | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    reward: str | None = None
-    noise: str | None = None
-    pieces: int | None = None
-    rewards: int | None = None
-    steps: int = 5000
-    seeds: int = 1
-    seed: int = field(default_factory=lambda: int.from_bytes(os.urandom(4)))
-    simulate: int | None = None
-    ledger: str | None = None
-    source: str | None = None
-    options: Mapping[str, object] = field(default_factory=dict)
-    """Hyper-parameters: those that were set, and all of them once it is made, so that a record does not hang on
-    defaults."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, **asked: Any) -> None:
         """Refuses what contradicts itself, what the method has no use for, and whatever training would refuse."""
-        refused = refused_options(self.method)
-        typed = [name for name, value in vars(self).items() if value is not None]
-        refuse_others(f"{self.method!r} has", [name for name in typed if name in refused])
-        self._check_simulation()
-        if self.reward is None and "epsilon" not in refused:
-            self._check_promise(typed)
-        self.account = open_account(self.ledger, self.source, f"train/{self.method}")
-        self.place = find_place(self.world, self.box, self.env)
+        given = {name: value for name, value in asked.items() if value is not None}
+        one = self.asked = SimpleNamespace(**dict.fromkeys(OPTIONS) | {"steps": 5000, "seeds": 1} | given)
+        self.learns_from_reward = issubclass(METHODS[one.method], RewardLearner)
+        refused = refused_options(one.method)
+        refuse_others(f"{one.method!r} has", [name for name in given if name in refused])
+        self._check_simulation(given)
+        if one.reward is None and "epsilon" not in refused:
+            self._check_promise(given)
+        self.account = open_account(one.ledger, one.source, f"train/{one.method}")
+        self.place = find_place(one.world, one.box or (), one.env or {})
         self.budget: qq.Budget | None = None
         self.relation: Relation | None = None
-        if self.epsilon is not None and self.delta is not None:
-            self.budget, self.relation = qq.Budget(self.epsilon, self.delta), self._relate()
-        self.draws_reward = learns_from_reward(self.method) and self.reward is None
+        if one.epsilon is not None and one.delta is not None:
+            self.budget, self.relation = qq.Budget(one.epsilon, one.delta), self._relate()
+        self.draws_reward = self.learns_from_reward and one.reward is None
         promised: dict[str, object] = {"relation": self.relation, "budget": self.budget} if self.budget else {}
-        if self.reward is not None:
-            promised = {"private": qq.load(self.reward)}
+        if one.reward is not None:
+            promised = {"private": qq.load(one.reward)}
         elif self.draws_reward:
             promised = {"private": self._make_reward(simulate=0)}
-        method = build_method(self.method, self.options, **promised)
-        self.agent = Agent(self.place, method, seed=self.seed, account=self.account)
-        self.agent.check(self.steps, seeds=self.seeds, simulate=self.draws)
-        self.options = {name: getattr(method, name) for name in options_of(type(method))}
-        self.world = self.place.name if isinstance(self.place, World) else self.world
+        method = build_method(one.method, one.options or {}, **promised)
+        self.agent = Agent(self.place, method, seed=one.seed, account=self.account)
+        # A private reward is simulated before the training, which draws nothing itself then.
+        self.draws = None if self.draws_reward else one.simulate
+        self.agent.check(one.steps, seeds=one.seeds, simulate=self.draws)
+        one.seed = self.agent.seed
+        # All hyper-parameters, so that a record does not hang on defaults.
+        one.options = {name: getattr(method, name) for name in options_of(type(method))}
+        one.world = self.place.name if isinstance(self.place, World) else one.world
 
-    def _check_simulation(self) -> None:
-        if self.simulate is not None:
-            count("simulate", self.simulate)
-            if self.ledger is not None:
+    def _check_simulation(self, given: Mapping[str, object]) -> None:
+        if "simulate" in given:
+            count("simulate", given["simulate"])
+            if "ledger" in given:
                 raise qq.InvalidInput("--ledger is charged for noise that protects, and --simulate draws none.")
         # The file of a private reward was paid for, and says everything about its promise.
         of_promise = ("people", "radius", "epsilon", "delta", "simulate", "noise", "pieces", "rewards", "ledger")
-        extra = [name for name in of_promise if getattr(self, name) is not None]
-        if self.reward is not None and extra:
+        extra = [name for name in of_promise if name in given]
+        if "reward" in given and extra:
             raise qq.InvalidInput(
                 f"--reward was paid for when it was made, and brings noise and promise along: leave out "
                 f"{dashed(*extra)}."
             )
 
-    def _check_promise(self, typed: Sequence[str]) -> None:
-        if self.people is not None and self.radius is not None:
+    def _check_promise(self, given: Mapping[str, object]) -> None:
+        rough = "radius" in given
+        if "people" in given and rough:
             raise qq.InvalidInput("--people and --radius both say what one person can change: give one of them.")
-        needed = ("epsilon", "delta") if self.radius is not None else ("people", "epsilon", "delta")
-        if missing := [name for name in needed if name not in typed]:
-            other = ", or --reward with a private reward's file" if learns_from_reward(self.method) else ""
-            raise qq.InvalidInput(f"{self.method!r} needs {dashed(*missing)}{other}.")
-        if self.rewards is not None and self.radius is None:
+        needed = ("epsilon", "delta") if rough else ("people", "epsilon", "delta")
+        if missing := [name for name in needed if name not in given]:
+            other = ", or --reward with a private reward's file" if self.learns_from_reward else ""
+            raise qq.InvalidInput(f"{self.asked.method!r} needs {dashed(*missing)}{other}.")
+        if "rewards" in given and not rough:
             raise qq.InvalidInput("--rewards counts noised rewards, and belongs to --radius.")
-        smooth = [name for name in ("noise", "pieces") if name in typed]
-        if self.radius is not None and smooth:
+        smooth = [name for name in ("noise", "pieces") if name in given]
+        if rough and smooth:
             raise qq.InvalidInput(f"{dashed(*smooth)} needs smooth rewards: give --people instead of --radius.")
 
     def _relate(self) -> Relation:
         """Says what must stay hidden; refused if that is not declared, or the method has no noise for it."""
-        if not isinstance(self.place, World) and learns_from_reward(self.method):
-            raise qq.InvalidInput(f"{self.method!r} needs --reward in {self.world!r}: a private reward's file.")
-        if self.radius is not None:
-            return qq.SupBall(self.radius)
+        if not isinstance(self.place, World) and self.learns_from_reward:
+            raise qq.InvalidInput(f"{self.asked.method!r} needs --reward in {self.asked.world!r}: its file.")
+        if self.asked.radius is not None:
+            return qq.SupBall(self.asked.radius)
         if not isinstance(self.place, World):
-            raise qq.InvalidInput(f"What people want of {self.world!r} is not declared: give --radius, not --people.")
-        assert self.people is not None
-        return self.place.relation(self.people)
-
-    @property
-    def draws(self) -> int | None:
-        """How many draws the training itself simulates; a private reward is simulated before it."""
-        return None if self.draws_reward else self.simulate
-
-    def record(self) -> dict[str, object]:
-        """Returns what config.json keeps: everything needed to repeat the training."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+            raise qq.InvalidInput(
+                f"What people want of {self.asked.world!r} is not declared: give --radius, not --people."
+            )
+        return self.place.relation(self.asked.people)
 
     def draw_reward(self, out: Path) -> None:
         """Gives the agent the private reward that it learns from, charged first and written to the run's folder.
@@ -166,50 +147,39 @@ class CheckedTraining:
         """
         if not self.draws_reward:
             return
-        if self.simulate is None:
+        if self.asked.simulate is None:
             private = self._make_reward(account=self.account)
             qq.publish(private, out / folder.REWARD)
         else:
-            seeds = [np.random.SeedSequence((self.seed, draw)).generate_state(1)[0] for draw in range(self.simulate)]
-            private = [self._make_reward(simulate=int(one)) for one in seeds]
+            sequences = [np.random.SeedSequence((self.asked.seed, draw)) for draw in range(self.asked.simulate)]
+            private = [self._make_reward(simulate=int(one.generate_state(1)[0])) for one in sequences]
         self.agent.method = replace(self.agent.method, private=private)  # pyright: ignore[reportCallIssue]
 
     def warning(self) -> str | None:
         """A sentence if a good score is out of reach of any algorithm with this promise."""
         if self.relation is None or self.budget is None or not isinstance(self.place, World):
             return None
-        pure = self.budget.is_pure or (self.noise in MECHANISMS and MECHANISMS[self.noise].pure)
+        pure = self.budget.is_pure or (self.asked.noise in MECHANISMS and MECHANISMS[self.asked.noise].pure)
         radius = self.relation.radius  # pyright: ignore[reportAttributeAccessIssue]
         return out_of_reach(self.place, radius, self.budget, gaussian=not pure)
 
-    def _make_reward(self, simulate: int | None = None, account: Account | None = None) -> Publishable:
-        assert isinstance(self.place, World)
-        assert self.relation is not None
-        assert self.budget is not None
-        return privatise_world(
-            self.place,
-            self.relation,
-            self.budget,
-            noise=self.noise,
-            pieces=self.pieces,
-            rewards=self.rewards,
-            seed=self.seed,
-            simulate=simulate,
-            account=account,
-        )
+    def _make_reward(self, **how: Any) -> Publishable:
+        """The private reward of a world: with `simulate` a seed draws it, and else an `account` is charged."""
+        named = {name: getattr(self.asked, name) for name in ("noise", "pieces", "rewards", "seed")}
+        return privatise_world(self.place, self.relation, self.budget, **named, **how)  # pyright: ignore
 
 
 def carry_out(training: CheckedTraining, out: Path) -> NotPrivate:
     """Trains, and writes the run's folder; the scores under the true reward are not private."""
     agent = training.agent
     out.mkdir(parents=True, exist_ok=True)
-    folder.write_json(out / folder.CONFIG, {"schema": 2, "version": qq.__version__, **training.record()})
+    folder.write_json(out / folder.CONFIG, {"schema": 2, "version": qq.__version__, **vars(training.asked)})
     folder.write_note(out, None)
     before = _charges(training.account)
     try:
         training.draw_reward(out)
         progress = sys.stderr.isatty()
-        agent.learn(training.steps, seeds=training.seeds, simulate=training.draws, progress=progress)
+        agent.learn(training.asked.steps, seeds=training.asked.seeds, simulate=training.draws, progress=progress)
         return _write(agent, out)
     except qq.BudgetExhausted:  # nothing was booked, and nothing is left behind
         shutil.rmtree(out)

@@ -9,16 +9,14 @@ import typer
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import INTERRUPTED, answer, app
+from quietq.cli.app import answer, app
 from quietq.cli.ledger_command import open_account
 from quietq.cli.options import AsJson, LedgerSource, LedgerUrl
-from quietq.progress import NumberedSteps
 
 if TYPE_CHECKING:
     import numpy as np
 
     from quietq.audit import Finding
-    from quietq.ledger import SourceAccount
     from quietq.released import PrivateNetwork
 
 RATINGS, REWARD_PLOT, VALUES_PLOT, REPORT = "PRIVATE-ratings.csv", "reward.png", "values.png", "report.html"
@@ -62,8 +60,11 @@ def demo(
 ) -> None:
     """Show everything on 944 voters: ratings in; a private reward, a private agent and a report out."""
     began = time.monotonic()
+    from quietq.audit import audit_mechanism
     from quietq.cli import report
     from quietq.feedback import voters
+    from quietq.privacy.norms import ExponentialNorm
+    from quietq.worlds import WALK, best_return, plan_on_grid, policy_return, random_return, score, worst_return
 
     voters.require()
     report.require()
@@ -73,51 +74,30 @@ def demo(
     out.mkdir(parents=True, exist_ok=True)
     for path in out.iterdir():  # so that an end half-way leaves nothing of an earlier demo among what is new
         path.unlink()
-    steps = NumberedSteps(STEPS, not as_json)
-    try:
-        certificate, result = _show(out, account, steps, audit_runs=5_000 if quick else 100_000)
-    except KeyboardInterrupt:
-        print(_stopped(out, steps.number), file=sys.stderr)
-        raise SystemExit(INTERRUPTED) from None  # it has said what there is to say
-    seconds = round(time.monotonic() - began, 3)
-    program = sys.argv[0] if Path(sys.argv[0]).name == "quietq" else "quietq"
-    record = {"certificate": certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
-    lines = [
-        f"{certificate}\n",
-        NOTE,
-        f"NOT PRIVATE, for you only: the agent's return under the voters' true reward is {result['return']:.2f}; the "
-        f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "
-        f"{result['worst']:.2f}.",
-        f"To look at it in a browser: {program} serve {out / folder.AGENT} {out / folder.REWARD}",
-        f"Read {out / REPORT}. It took {seconds:.0f} seconds.",
-    ]
-    if sys.stdout.isatty():
-        lines.append(f"The report, to click on: {(out / REPORT).absolute().as_uri()}")
-    answer(as_json, record, *lines)
-
-
-def _show(
-    out: Path, account: "SourceAccount | None", steps: NumberedSteps, audit_runs: int
-) -> tuple["qq.Certificate", dict[str, float]]:
-    """Does all of it; gives the agent's certificate, and how well it does, which is not private."""
-    from quietq.feedback import voters
-    from quietq.worlds import WALK, best_return, plan_on_grid, policy_return, random_return, score, worst_return
-
     budget = qq.Budget(0.5, 1e-5)
-    steps.begin()
+
+    def begin(step: int) -> None:
+        if not as_json:
+            print(f"{step}/{len(STEPS)} {STEPS[step - 1]}", file=sys.stderr, flush=True)
+
+    begin(1)
     folder.write(out / RATINGS, voters.ratings().write_csv())
     people = voters.read(out / RATINGS)
-    steps.begin()
+    begin(2)
     private = qq.privatise(people, budget, account=account)
     qq.publish(private, out / folder.REWARD)
-    steps.begin()
+    begin(3)
     plan = plan_on_grid(WALK, private)
     agent = plan.as_function()
     qq.publish(plan, out / folder.AGENT)
     folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
-    steps.begin()
-    finding = _audit(private.certificate, budget, audit_runs)
-    steps.begin()
+    begin(4)
+    norm = private.certificate.queries[0].norm
+    assert isinstance(norm, ExponentialNorm)  # that of a path
+    # The mechanism that the release was made by is attacked with synthetic functions.
+    runs = 5_000 if quick else 100_000
+    finding = audit_mechanism(budget.mu, runs, beta=norm.betas[0], levels=3, delta=budget.delta, seed=None)
+    begin(5)
     _write_report(out, private, agent, finding)
 
     def policy(states: "np.ndarray") -> "np.ndarray":
@@ -133,14 +113,25 @@ def _show(
     }
     folder.write_json(out / folder.SCORES, result)
     folder.write(out / folder.README, NOTE)
-    return agent.certificate, result
+    seconds = round(time.monotonic() - began, 3)
+    record = {"certificate": agent.certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
+    lines = [
+        f"{agent.certificate}\n",
+        NOTE,
+        f"NOT PRIVATE, for you only: the agent's return under the voters' true reward is {result['return']:.2f}; the "
+        f"best policy has {result['best']:.2f}, random actions {result['random']:.2f} and the worst policy "
+        f"{result['worst']:.2f}.",
+        f"To look at it in a browser: quietq serve {out / folder.AGENT} {out / folder.REWARD}",
+        f"Read {out / REPORT}. It took {seconds:.0f} seconds.",
+        f"The report, to click on: {(out / REPORT).absolute().as_uri()}",
+    ]
+    answer(as_json, record, *lines)
 
 
 def _write_report(out: Path, private: "qq.PrivateFunction", agent: "PrivateNetwork", finding: "Finding") -> None:
     """Draws the reward and the plan's values, and writes the page with both."""
-    from quietq.cli.report.page import picture
+    from quietq.cli.report.page import WORDS, picture, write_release_report
     from quietq.cli.report.pictures import plot_function
-    from quietq.cli.report.release_page import WORDS, write_release_report
     from quietq.worlds import WALK
 
     names = ["position, from left to right"]
@@ -161,26 +152,3 @@ def _write_report(out: Path, private: "qq.PrivateFunction", agent: "PrivateNetwo
             picture(out / VALUES_PLOT, of_values, "agent's values"),
         ],
     )
-
-
-def _stopped(out: Path, step: int) -> str:
-    """Says what is there when somebody ends it half-way."""
-    there = sorted(path.name for path in out.iterdir())
-    kept = ", ".join(name for name in there if "PRIVATE" in name) or "nothing"
-    released = ", ".join(name for name in there if "PRIVATE" not in name) or "nothing"
-    return (
-        f"Stopped in step {step} of {len(STEPS)}. What is done is kept in {out}.\n"
-        f"May be published: {released}.\n"
-        f"PRIVATE, or not private, and for you only: {kept}.\n"
-        "Another demo begins anew, in place of this one, and draws new noise."
-    )
-
-
-def _audit(certificate: "qq.Certificate", budget: "qq.Budget", runs: int) -> "Finding":
-    """Attacks the mechanism that the release was made by, a path, with synthetic functions."""
-    from quietq.audit import audit_mechanism
-    from quietq.privacy.norms import ExponentialNorm
-
-    norm = certificate.queries[0].norm
-    assert isinstance(norm, ExponentialNorm)  # that of a path
-    return audit_mechanism(budget.mu, runs, beta=norm.betas[0], levels=3, delta=budget.delta, seed=None)

@@ -1,10 +1,11 @@
-"""The options that several commands share, each declared once, and how the words that they hold are read.
+"""The options that several commands share, each declared once, how the words that they hold are read, and --config.
 
 The names that can be chosen are literals here, so that help and completion need neither NumPy nor Gymnasium. A test
 holds them against the tables themselves: `quietq.mechanisms.candidates.MECHANISMS`, `quietq.worlds.WORLDS` and
 `quietq.feedback.FEEDBACK`.
 """
 
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,6 +26,41 @@ def complete(known: Iterable[str]) -> Callable[[str], list[str]]:
     """Gives the shell a function that completes a word that was begun."""
     return lambda incomplete: [name for name in known if name.startswith(incomplete)]
 
+
+# A file of options
+
+
+def _read(context: typer.Context, file: Path | None) -> Path | None:
+    """Takes what was not typed from the file: Click asks the context's `default_map` for it."""
+    if file is None:
+        return None
+    from quietq.privacy.checks import did_you_mean, shown
+
+    try:
+        given = tomllib.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise qq.InvalidInput(f"--config must be a TOML file, and {str(file)!r} is none: {error}.") from None
+    params = [param for param in context.command.params if param.name != "config"]
+    known = {max(param.opts, key=len).lstrip("-"): param for param in params}  # as it is typed
+    context.default_map = {}
+    for name, value in given.items():
+        if name not in known or isinstance(value, dict):
+            near = did_you_mean(name, list(known)) or f" `{context.command_path} --help` lists them."
+            raise qq.InvalidInput(f"--config {str(file)!r} has {shown(name)}, which is no option.{near}")
+        param = known[name]
+        values = value if isinstance(value, list) else [value]
+        words = [" ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values]
+        several = isinstance(value, list) or getattr(param, "multiple", False) or param.nargs != 1
+        context.default_map[param.name] = words if several else words[0]
+    return file
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.toml", is_eager=True, callback=_read, help="Options from a file; what is typed goes before it."
+    ),
+]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 

@@ -11,13 +11,13 @@ import quietq as qq
 from quietq.cli import folder
 from quietq.cli.app import answer, app, show_help, show_table, warn
 from quietq.cli.audit_command import attack_in_words, carry_out as carry_out_audits, tell
-from quietq.cli.config import Config
 from quietq.cli.options import (
     WORLDS,
     AsJson,
     AuditedWorld,
     AuditFolder,
     Confidence,
+    Config,
     HyperParameters,
     LedgerSource,
     LedgerUrl,
@@ -98,6 +98,7 @@ def _show_method(method: str, as_json: bool) -> None:
 
 @paper.command()
 def train(
+    context: typer.Context,
     method: MethodName,
     world: Annotated[
         str,
@@ -154,30 +155,17 @@ def train(
     from quietq.privacy.checks import one_of
 
     one_of("METHOD", method, [name for name, one in METHOD_TABLE.items() if one.in_worlds])
-    from quietq.cli.checked_training import CheckedTraining, carry_out, read_hyper_parameters
+    from quietq.cli.checked_training import OPTIONS, CheckedTraining, carry_out, read_hyper_parameters
 
-    training = CheckedTraining(
-        method=method,
-        world=world,
-        box=tuple(read_pairs(box) or ()),
-        env=dict(map(_read_argument, env_kwarg or ())),
-        people=people,
-        radius=radius,
-        epsilon=epsilon,
-        delta=delta,
-        reward=None if reward is None else str(reward.absolute()),
-        noise=noise,
-        pieces=pieces,
-        rewards=rewards,
-        steps=steps,
-        seeds=seeds,
-        simulate=simulate,
-        ledger=ledger,
-        source=source,
-        options=read_hyper_parameters(method, hyper_parameters),
-        **given(seed=seed),  # pyright: ignore[reportArgumentType]
-    )
-    out = folder.choose(out, f"{training.world}-{method}")
+    asked = {name: value for name, value in context.params.items() if name in OPTIONS}
+    asked |= {
+        "box": read_pairs(box),
+        "env": dict(map(_read_argument, env_kwarg or ())),
+        "reward": None if reward is None else str(reward.absolute()),
+        "options": read_hyper_parameters(method, hyper_parameters),
+    }
+    training = CheckedTraining(**asked)
+    out = folder.choose(out, f"{training.asked.world}-{method}")
     if sentence := training.warning():
         warn(sentence)
     evaluation = carry_out(training, out)
@@ -194,7 +182,7 @@ def train(
     score = "" if evaluation.scores is None else f"score {_spread(evaluation.scores)}, "
     lines.append(f"NOT PRIVATE, for you only: {score}return {_spread(evaluation.returns)}")
     if score:
-        worst = "the worst policy" if training.world == "walk" else "random actions"
+        worst = "the worst policy" if training.asked.world == "walk" else "random actions"
         lines.append(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
     answer(as_json, record, *lines)
 

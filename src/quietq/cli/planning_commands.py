@@ -3,7 +3,6 @@
 See docs/theory.md#gaussian-curve.
 """
 
-import math
 import sys
 import warnings
 from pathlib import Path
@@ -13,11 +12,11 @@ import typer
 
 import quietq as qq
 from quietq.cli.app import answer, app, number, show_table
-from quietq.cli.config import Config
 from quietq.cli.options import (
     REWARD_FEEDBACK,
     AsJson,
     Box,
+    Config,
     Delta,
     Epsilon,
     HighReward,
@@ -141,7 +140,6 @@ def _rehearse(
     env: str | None,
     budget: "qq.Budget",
     behaviour: Path | None,
-    plot: Path | None,
     as_json: bool,
     asked: dict[str, Any],
 ) -> None:
@@ -152,7 +150,6 @@ def _rehearse(
 
     if env is None:
         raise qq.InvalidInput("--env must say where people act: a Gymnasium id, or a private world's file.")
-    check_outputs([], plot=plot)
     source = qq.load(env) if env.endswith(".qq") else env
     policy = None if behaviour is None else qq.load(behaviour)
     act = None if policy is None else lambda seen, _: policy.predict(seen)[0]  # type: ignore[union-attr]
@@ -212,7 +209,6 @@ def calibrate(
     slope: Annotated[
         float, typer.Option(help="Most that a person's reward changes over the whole width of the box; public.")
     ],
-    rounds: Annotated[int, typer.Option(help="Releases that share the budget.")] = 1,
     level: Level = False,
     config: Config = None,
     as_json: AsJson = False,
@@ -226,7 +222,7 @@ def calibrate(
     from quietq.mechanisms.candidates import choose
     from quietq.mechanisms.path import Path
     from quietq.privacy import PrivacyWarning, weak_promise
-    from quietq.privacy.checks import count, plural
+    from quietq.privacy.checks import plural
 
     budget = qq.Budget(epsilon, delta)
     relation = qq.people(people, low=low, high=high, slope=slope)
@@ -236,41 +232,26 @@ def calibrate(
     assert isinstance(mechanism.kernel, qq.Exponential)
     if weak := weak_promise(budget, people):
         warnings.warn(weak, PrivacyWarning, stacklevel=1)
-    sensitivity = mechanism.sensitivity
-    share = math.sqrt(count("rounds", rounds, most=10**6))
-    auto = None
-    if rounds == 1:  # what a release takes where no noise was asked for
-        taken = choose("auto", declared, budget, level=level, fewest=True)
-        auto = {"noise": taken.name, "pieces": getattr(taken, "pieces", None), "error": taken.expected_error}
     numbers = {
         "mu": budget.mu,
         "radius": relation.radius,
         "lipschitz": relation.lipschitz,
         "beta": mechanism.kernel.beta,
-        "sensitivity": sensitivity,
-        "sigma": mechanism.sigma * share,
-        "error": mechanism.expected_error * share,
+        "sensitivity": mechanism.sensitivity,
+        "sigma": mechanism.sigma,
+        "error": mechanism.expected_error,
     }
-    result = {
-        **numbers,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "people": people,
-        "rounds": rounds,
-        "level": level,
-        "auto": auto,
-        "warnings": [weak] if weak else [],
-    }
+    taken = choose("auto", declared, budget, level=level, fewest=True)  # what a release takes if no noise is asked for
+    auto = {"noise": taken.name, "pieces": getattr(taken, "pieces", None), "error": taken.expected_error}
     if as_json:
-        return answer(True, result)
-    counts = f"{plural(people, 'person', 'people')}, {plural(rounds, 'release')}"
+        asked = {"epsilon": budget.epsilon, "delta": budget.delta, "people": people, "level": level}
+        return answer(True, numbers | asked | {"auto": auto, "warnings": [weak] if weak else []})
     rows = [(name, f"{value:.5g}", SENTENCES[name]) for name, value in numbers.items()]
-    title = f"Noise for ({budget.epsilon:g}, {budget.delta:g})-DP, {counts}"
+    title = f"Noise for ({budget.epsilon:g}, {budget.delta:g})-DP, {plural(people, 'person', 'people')}"
     show_table(title, ("", "value", "what it is"), rows, ("", "what it is"))
-    if auto is not None and auto["noise"] != "path":
+    if taken.name != "path":
         error = f"error {auto['error']:.5g}, lines between knots included"
-        print(f"Noise {auto['noise']!r} with {auto['pieces']} pieces is less: {error}.")
-        print("'auto' takes it.")
+        print(f"Noise {taken.name!r} with {auto['pieces']} pieces is less: {error}.\n'auto' takes it.")
 
 
 @app.command(rich_help_panel=PANEL)

@@ -1,18 +1,30 @@
 """One self-contained HTML page: words, tables and pictures in a single file that needs no network and no script.
 
 A section is a title and its parts; `paragraph`, `picture`, `table` and `listing` make the parts, and escape what they
-are given.
+are given. `write_release_report` is the page for the person who signs off a release: pictures, the promise, its cost,
+the audit, assumptions. All of that comes from what was released, its certificate, and an audit of the mechanism on
+synthetic functions; so the page can be published with the release.
 """
 
 import base64
 import os
 import re
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quietq.cli.folder import write
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import InvalidInput
+from quietq.privacy.explain import Audience, explain
+from quietq.privacy.limits import guess, of_hundred
 
+if TYPE_CHECKING:
+    from quietq.audit.finding import Finding
+
+WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("release_page.toml").read_text(encoding="utf-8"))
 STYLE = Path(__file__).with_name("page.css")
 MOST_NARROW = 2
 """Columns that fit the narrowest screen side by side."""
@@ -77,3 +89,77 @@ def _cell(value: object, heading: str) -> str:
 
 def _inline(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def write_release_report(
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+    lead: str,
+    certificate: Certificate,
+    range_of_one: float,
+    finding: "Finding",
+    pictures: Sequence[str],
+) -> Path:
+    """Writes the page of a certified release.
+
+    Args:
+        path: The file.
+        title: The heading.
+        lead: What the release is of, in a few sentences.
+        certificate: That of the release.
+        range_of_one: The width of the range in which one person's reward lies, which is public.
+        finding: What an audit of the mechanism found.
+        pictures: Parts of a page that show what was released.
+
+    """
+    if certificate.standing != "certified" or certificate.epsilon is None or certificate.delta is None:
+        raise InvalidInput("A release report is for a certified release.")
+    sections = {
+        "What was released": pictures,
+        "What is promised": _promised(certificate),
+        "What it costs": _costs(certificate, range_of_one),
+        "What the audit found": _audit(finding),
+        "What it rests on": _assumptions(certificate),
+    }
+    return write_page(path, title, lead, sections)
+
+
+def _promised(certificate: Certificate) -> list[str]:
+    people = None if certificate.relation is None else certificate.relation.people
+    who = "any one person" if people is None else f"any one of {people} people"
+    return [
+        paragraph(WORDS["promised"].format(who=who, epsilon=certificate.epsilon, delta=certificate.delta)),
+        paragraph(WORDS["guess"].format(right=of_hundred(guess(certificate)))),
+    ]
+
+
+def _costs(certificate: Certificate, range_of_one: float) -> list[str]:
+    told = [WORDS["no_outcome"], WORDS["again"]]
+    if (sigma := certificate.sigma) is not None:
+        told.insert(0, WORDS["noise"].format(sigma=sigma, range=range_of_one, share=sigma / range_of_one))
+    return [paragraph(words) for words in told]
+
+
+def _audit(finding: "Finding") -> list[str]:
+    promise = finding.promise
+    row = (promise.epsilon, finding.epsilon_lower, promise.mu, finding.mu_lower, finding.runs, finding.verdict)
+    verdict = "broke the promise" if finding.verdict == "refuted" else "did not break the promise"
+    headings = "epsilon promised", "epsilon at least", "mu promised", "mu at least", "releases each", "verdict"
+    told = {"runs": finding.runs, "view": finding.attack.view, "confidence": finding.confidence, "verdict": verdict}
+    found = table(headings, [row], strong=["refuted"])
+    return [paragraph(WORDS["audit"].format(**told)), found, paragraph(WORDS["mu"])]
+
+
+def _assumptions(certificate: Certificate) -> list[str]:
+    """Each assumption once, what is trusted first."""
+    audiences: tuple[Audience, ...] = ("signer", "engineer")
+    stated = [line for audience in audiences for line in explain(certificate, audience)]
+    assumptions = dict.fromkeys(
+        (line.text, mark) for mark in ("trusted", "enforced") for line in stated if line.mark == mark
+    )
+    return [
+        paragraph(WORDS["assumptions"]),
+        table((f"assumption of {certificate.method}", "by"), list(assumptions)),
+        *(paragraph(f"Note: {remark}") for remark in certificate.remarks),
+    ]

@@ -1,17 +1,22 @@
 """Pictures of what was released: a function of one coordinate, a map of two, a private world.
 
-They come from the release and its certificate, so they can be published with them if that is certified.
+They come from the release and its certificate, so they can be published with them if that is certified. What they have
+in common, colours, letters and how a picture is written, serves other pictures too.
 """
 
+import importlib.util
+import io
 import os
+import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
-from quietq.cli.report.look import STYLES, checked, new_figure, plain, save, save_released
-from quietq.privacy.errors import InvalidInput
+from quietq.cli.folder import write
+from quietq.privacy.certificate import Certificate
+from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.released import PrivateNetwork
 from quietq.released.private_function import PrivateFunction, PrivateKnots, PrivateTable
 from quietq.released.private_world import PrivateWorld, spreads
@@ -20,6 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Okabe and Ito's colours, dark first, and a line style each: told apart by colour-blind readers and in grey.
+STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":"))
+FAMILY = "DejaVu Sans"
+"""The letters of all pictures, which come with Matplotlib, and of the reports (page.css)."""
 BAND = "#9ECAE9"
 POINTS = 1025
 """Points of a curve."""
@@ -28,6 +37,78 @@ SIDE = 129
 MOST_COORDINATES = 2
 MOST_LINES = 40
 """Coordinates of a world that a picture has lines for."""
+
+
+def require() -> None:
+    """Raises MissingExtra unless Matplotlib is installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra.of("report", "Plots need Matplotlib")
+
+
+def checked(path: str | os.PathLike[str]) -> Path:
+    """Refuses a file that is no picture, before anything is drawn."""
+    require()
+    target = Path(path)
+    if target.suffix.lower() not in (".png", ".svg"):
+        raise InvalidInput(f"path must end in .png or .svg, not {target.name!r}.")
+    return target
+
+
+def new_figure(width: float = 8.4, height: float = 5.2) -> "Figure":
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def plain(panel: "Axes", horizontal: str = "", vertical: str = "") -> None:
+    """A light grid, and no frame but the axes."""
+    panel.tick_params(labelsize=11)
+    panel.grid(alpha=0.3)
+    panel.spines[["top", "right"]].set_visible(False)
+    if horizontal:
+        panel.set_xlabel(horizontal, fontsize=12)
+    if vertical:
+        panel.set_ylabel(vertical, fontsize=12)
+
+
+def save(figure: "Figure", target: Path, heading: str = "", below: str = "") -> None:
+    """Adds the words above and below, and writes the picture, whole or not at all."""
+    from matplotlib import rc_context
+    from matplotlib.text import Text
+
+    width = figure.get_size_inches()[0]
+    if heading:
+        figure.suptitle(textwrap.fill(heading, 76), fontsize=14)
+    if below:
+        figure.supxlabel(textwrap.fill(below, int(14.5 * width)), fontsize=9)
+    # Whatever the reader's own Matplotlib is set to: words that are there, and those that drawing adds.
+    for words in figure.findobj(Text):
+        words.set_fontfamily(FAMILY)
+    picture = io.BytesIO()
+    with rc_context({"font.family": [FAMILY]}):
+        figure.savefig(picture, format=target.suffix.lower()[1:])
+    try:
+        write(target, picture.getvalue())
+    except OSError as error:
+        raise InvalidInput(f"path must be a file that can be written to, not {str(target)!r}.") from error
+
+
+def save_released(figure: "Figure", target: Path, heading: str, certificate: Certificate) -> None:
+    """With the promise below it; marked if there is none."""
+    marked = certificate.standing != "certified"
+    save(figure, target, f"NOT PRIVATE: {heading}" if marked else heading, promise(certificate))
+
+
+def promise(certificate: Certificate) -> str:
+    """What the certificate promises, and to whom, in one line."""
+    line = str(certificate).splitlines()[0]
+    number = None if certificate.relation is None else certificate.relation.people
+    if certificate.standing != "none" and number is not None:
+        line += f" It protects each of {number} people."
+    return line
 
 
 def plot_function(
@@ -124,7 +205,6 @@ def _draw_map(private: PrivateFunction | PrivateNetwork, names: Sequence[str], a
     square = box.from_unit(np.stack(np.meshgrid(ends, ends, indexing="ij"), axis=-1))
     values = np.moveaxis(np.asarray(private(square)).reshape(SIDE, SIDE, -1), -1, 0)
     low, high = values.min(), values.max()
-    levels = _levels(low, high)
     figure = new_figure(max(8.4, 4.2 * len(values)), 6.4 if len(values) == 1 else 5.2)
     figure.set_layout_engine("constrained", w_pad=0.1)  # so that ticks of neighbours do not touch
     panels = figure.subplots(1, len(values), sharey=True, squeeze=False)[0]
@@ -133,10 +213,6 @@ def _draw_map(private: PrivateFunction | PrivateNetwork, names: Sequence[str], a
         extent = (box.low[0], box.high[0], box.low[1], box.high[1])
         colours = {"cmap": "cividis", "vmin": low, "vmax": high, "interpolation": "bilinear"}
         panel.imshow(one.T, extent=extent, origin="lower", aspect="auto", **colours)
-        if len(levels):
-            colors = np.where(levels > levels.mean(), "black", "white").tolist()  # whichever can be seen there
-            lines = panel.contour(*sides.T, one.T, levels=levels, colors=colors, linewidths=0.8, linestyles="solid")
-            panel.clabel(lines, fontsize=9, fmt="%.3g")
         i, j = np.unravel_index(int(one.argmax()), one.shape)
         star = {"color": "white", "markeredgecolor": "black", "markersize": 15, "clip_on": False}
         panel.plot(sides[i, 0], sides[j, 1], "*", **star)
@@ -150,15 +226,7 @@ def _draw_map(private: PrivateFunction | PrivateNetwork, names: Sequence[str], a
     return figure
 
 
-def _levels(low: float, high: float) -> Float[np.ndarray, " levels"]:
-    """Some round numbers in between."""
-    from matplotlib.ticker import MaxNLocator
-
-    ticks = np.asarray(MaxNLocator(8).tick_values(low, high))
-    return ticks[(ticks > low) & (ticks < high)]
-
-
-# A world
+# A plan, and a world
 
 
 Expected = tuple[str, int, float, float]
