@@ -124,7 +124,7 @@ def save_untrained(folder) -> None:
 def test_publish_an_agent(quietq, tmp_path):
     pytest.importorskip("jax")
     save_untrained(tmp_path / "run")
-    assert not open_release(tmp_path / "run" / "agent.qq").private
+    assert open_release(tmp_path / "run" / "agent.qq").privacy == "NOT PRIVATE"
     code, out, err = quietq("publish run --out agent.qq")
     assert (code, out) == (2, "")
     assert "--not-private" in err

@@ -27,7 +27,7 @@ def test_round_trip(tmp_path, kind):
     release = open_release(tmp_path / "reward.qq")
     back = release.function
     assert release.hash == name
-    assert release.private
+    assert release.privacy == "certified"
     assert release.signer is None
     assert release.what == ("agent" if kind in AGENTS else "function")
     assert type(back) is type(private)
@@ -78,7 +78,7 @@ def test_not_private_is_refused_or_says_so(tmp_path, kind):
     assert b"987654321" not in (tmp_path / "reward.qq").read_bytes()
     assert record_of(tmp_path / "reward.qq")["privacy"] == "NOT PRIVATE"
     release = open_release(tmp_path / "reward.qq")
-    assert not release.private
+    assert release.privacy == "NOT PRIVATE"
     back = release.function
     assert repr(back).startswith("NOT PRIVATE: ")
     assert str(back).startswith("NOT PRIVATE: ")

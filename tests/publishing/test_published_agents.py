@@ -146,7 +146,7 @@ def test_what_is_claimed_simulated_or_nothing_is_refused_or_marked(tmp_path, cla
         assert not os.listdir(tmp_path)
         publish(agent, tmp_path / "agent.qq", not_private=True)
         release = open_release(tmp_path / "agent.qq")
-        assert not release.private
+        assert release.privacy == "NOT PRIVATE"
         assert repr(release.function).startswith("NOT PRIVATE")
         assert record_of(tmp_path / "agent.qq")["privacy"] == "NOT PRIVATE"
         os.remove(tmp_path / "agent.qq")

@@ -80,7 +80,7 @@ def test_acts_as_the_model_does(tmp_path, name, actions, options):
     release = open_release(tmp_path / "policy.qq")
     policy, seen = release.function, observations()
     assert isinstance(policy, PrivatePolicy)
-    assert (release.hash, release.what, release.private) == (written, "agent", True)
+    assert (release.hash, release.what, release.privacy) == (written, "agent", "certified")
     expected, _ = model.predict(seen, deterministic=True)
     for found in (policy.predict(seen)[0], release.policy(seen.astype(np.float64)).astype(expected.dtype)):
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype)

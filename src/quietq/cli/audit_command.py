@@ -28,13 +28,6 @@ from quietq.progress import progress_of
 if TYPE_CHECKING:
     from quietq.audit import Finding, Movement, PlannedAudit
 
-Dimension = Annotated[int, typer.Option(help="Coordinates of a state.")]
-Tries = Annotated[int, typer.Option(help="How long to search for the worst rows.")]
-View = Annotated[
-    Literal["answers", "file"],
-    typer.Option(help="What the attacker observes: every noisy answer, or the published file."),
-]
-
 audit = typer.Typer(
     help="Measure the privacy loss of a release: it is drawn under two neighbouring rewards or sets of rows, and the "
     "audit tries to distinguish them. Trainings are attacked by `quietq paper audit`.",
@@ -112,9 +105,12 @@ def audit_rows(
     epsilon: Epsilon = 0.9,
     delta: Delta = 1e-4,
     noise: Noise = "auto",
-    dimension: Dimension = 2,
-    tries: Tries = 40,
-    view: View = "answers",
+    dimension: Annotated[int, typer.Option(help="Coordinates of a state.")] = 2,
+    tries: Annotated[int, typer.Option(help="How long to search for the worst rows.")] = 40,
+    view: Annotated[
+        Literal["answers", "file"],
+        typer.Option(help="What the attacker observes: every noisy answer, or the published file."),
+    ] = "answers",
     seed: Seed = 0,
     config: Config = None,
     as_json: AsJson = False,

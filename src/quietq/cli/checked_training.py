@@ -53,7 +53,7 @@ def read_hyper_parameters(method: str, words: list[str] | None) -> dict[str, obj
 
 
 OPTIONS = (
-    *("method", "world", "box", "env", "people", "radius", "epsilon", "delta", "reward", "noise", "pieces", "rewards"),
+    *("method", "world", "box", "people", "radius", "epsilon", "delta", "reward", "noise", "pieces", "rewards"),
     *("steps", "seeds", "seed", "simulate", "ledger", "source", "options"),
 )
 """What a training can be asked for, and what config.json keeps: everything needed to repeat it."""
@@ -63,8 +63,8 @@ class CheckedTraining:
     """A training as it was asked for, of which nothing will be refused any more but an account that is exhausted.
 
     Args:
-        asked: Options of `quietq paper train` by their names, those that were given: `env` has the arguments of a
-            Gymnasium id, and `options` the hyper-parameters.
+        asked: Options of `quietq paper train` by their names, those that were given; `options` has the
+            hyper-parameters.
 
     """
 
@@ -79,7 +79,7 @@ class CheckedTraining:
         if one.reward is None and "epsilon" not in refused:
             self._check_promise(given)
         self.account = open_account(one.ledger, one.source, f"train/{one.method}")
-        self.place = find_place(one.world, one.box or (), one.env or {})
+        self.place = find_place(one.world, one.box or ())
         self.budget: qq.Budget | None = None
         self.relation: Relation | None = None
         if one.epsilon is not None and one.delta is not None:

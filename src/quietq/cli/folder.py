@@ -24,9 +24,7 @@ RELEASED = {
 def choose(out: Path | None, name: str) -> Path:
     """The folder for a new run: free, and where something can be written."""
     if out is None:
-        name = f"{name.replace('/', '-')}-{datetime.now():%Y%m%d-%H%M%S}"
-        tries = (Path("runs") / (name if i == 0 else f"{name}-{i + 1}") for i in range(1000))
-        out = next(one for one in tries if not one.exists())
+        out = Path("runs") / f"{name.replace('/', '-')}-{datetime.now():%Y%m%d-%H%M%S-%f}"
     if out.exists() and not out.is_dir():
         raise qq.InvalidInput(f"--out must name a folder, and {str(out)!r} is a file.")
     if out.is_dir() and any(out.iterdir()):

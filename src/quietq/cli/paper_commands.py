@@ -1,6 +1,5 @@
 """`quietq paper`: the system of Wang & Hegde (2019), listed, trained and attacked."""
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated, Literal
@@ -29,7 +28,6 @@ from quietq.cli.options import (
     Runs,
     complete,
     given,
-    read_assignment,
     read_pairs,
     refuse_others,
 )
@@ -56,20 +54,16 @@ def methods(
     as_json: AsJson = False,
 ) -> None:
     """List the methods: what they promise, where their noise enters, and the hyper-parameters of one."""
-    if method is not None:
-        return _show_method(method, as_json)
-    records = [{"name": name, **one._asdict()} for name, one in METHOD_TABLE.items()]
-    if as_json:
-        return answer(True, {"methods": records})
-    headings = ("name", "standing", "where the noise enters")
-    show_table("Methods", headings, [(one["name"], one["standing"], one["noise"]) for one in records], headings)
-    print("certified: a theorem covers what is released. claimed: the paper's theorem, which does not hold.")
-    print("\n".join(f"{one['name']}: {one['summary']}" for one in records))
-
-
-def _show_method(method: str, as_json: bool) -> None:
     from quietq.privacy.checks import one_of
 
+    if method is None:
+        records = [{"name": name, **one._asdict()} for name, one in METHOD_TABLE.items()]
+        if as_json:
+            return answer(True, {"methods": records})
+        headings = ("name", "standing", "where the noise enters")
+        show_table("Methods", headings, [(one["name"], one["standing"], one["noise"]) for one in records], headings)
+        print("certified: a theorem covers what is released. claimed: the paper's theorem, which does not hold.")
+        return print("\n".join(f"{one['name']}: {one['summary']}" for one in records))
     one_of("METHOD", method, list(METHOD_TABLE))
     found: list[dict[str, str]] = []
     if METHOD_TABLE[method].in_worlds:
@@ -135,9 +129,6 @@ def train(
         list[str] | None,
         typer.Option(metavar="LOW HIGH", help="Hold a Gymnasium id's observations to it; once per coordinate."),
     ] = None,
-    env_kwarg: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An argument for a Gymnasium id; may be repeated.")
-    ] = None,
     ledger: LedgerUrl = None,
     source: LedgerSource = None,
     out: Annotated[
@@ -160,7 +151,6 @@ def train(
     asked = {name: value for name, value in context.params.items() if name in OPTIONS}
     asked |= {
         "box": read_pairs(box),
-        "env": dict(map(_read_argument, env_kwarg or ())),
         "reward": None if reward is None else str(reward.absolute()),
         "options": read_hyper_parameters(method, hyper_parameters),
     }
@@ -185,15 +175,6 @@ def train(
         worst = "the worst policy" if training.asked.world == "walk" else "random actions"
         lines.append(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
     answer(as_json, record, *lines)
-
-
-def _read_argument(word: str) -> tuple[str, object]:
-    """Reads an environment's argument: its value is JSON if it can be read as such, or else text."""
-    key, value = read_assignment(word, "--env-kwarg", "KEY=VALUE, e.g. gravity=-9.8")
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value
 
 
 def _spread(values: list[float]) -> str:

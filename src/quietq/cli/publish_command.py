@@ -37,7 +37,6 @@ def publish(
         warn(f"{out} is replaced.")
     name = copy_release(source, out, not_private=not_private, sign=sign)
     certificate = qq.load(source).certificate
-    assert certificate is not None
     may = "May be published" if certificate.standing == "certified" else "NOT PRIVATE, and says so"
     record = {"out": str(out), "hash": name, "certificate": certificate.to_dict()}
     answer(as_json, record, certificate, f"\n{may}: {out}", f"Hash: {name}")
@@ -57,9 +56,10 @@ def verify(
     release = open_release(file)
     require_signer(repr(str(file)), release.signer, wanted)
     signer = None if release.signer is None else fingerprint(release.signer)
+    certified = release.privacy == "certified"
     signed = signed_in_words(release.signer, wanted)
     record = {
-        "privacy": "certified" if release.private else "NOT PRIVATE",
+        "privacy": release.privacy,
         "what": release.what,
         "hash": release.hash,
         "signer": signer,
@@ -68,7 +68,7 @@ def verify(
         "version": release.version,
         "certificate": release.certificate.to_dict(),
     }
-    lines = [] if release.private else ["NOT PRIVATE: no promise covers this file."]
+    lines = [] if certified else ["NOT PRIVATE: no promise covers this file."]
     lines += [f"Whole: {release.function}", f"Hash: {release.hash}"]
     if wanted is not None:
         lines.append(f"{signed.capitalize()}.")
@@ -77,7 +77,7 @@ def verify(
     else:
         lines.append(f"{signed.capitalize()} (--key): whose key that is, the file cannot tell.")
     lines.append(f"\n{release.certificate}")
-    if release.private and wanted is None:
+    if certified and wanted is None:
         lines.append(f"- {signed}: whoever made the file says all of this")
     answer(as_json, record, *lines)
 

@@ -465,12 +465,8 @@ def world(
         "plot": None if plot is None else str(plot),
         "not_private": sessions.not_private,
     }
-    lines: list[object] = [*private.errors.of_steps([private.spaces.state_names[i] for i in private.moved])]
-    lines += private.errors.in_words(private.spaces.low, private.spaces.high)
-    lines += [] if private.ends is not None else ["Episodes never end by themselves."]
-    lines += ["", private.certificate]
-    lines.append(f"\nMay be published: {' and '.join(str(one) for one in (out, plot) if one is not None)}")
-    answer(as_json, record, *lines, counts_in_words(sessions.not_private))
+    published = f"\nMay be published: {' and '.join(str(one) for one in (out, plot) if one is not None)}"
+    answer(as_json, record, private, "", private.certificate, published, counts_in_words(sessions.not_private))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -18,7 +18,7 @@ from quietq.privacy.checks import count
 from quietq.privacy.kernel_norms import ExponentialNorm, Norm
 from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements
 from quietq.privacy.records import Flag
-from quietq.released.publishable import Publishable, check_outputs, require
+from quietq.released.publishable import Publishable, require
 
 
 class PrivateFunction(Publishable):
@@ -89,7 +89,9 @@ class PrivateTable(PrivateFunction, tag="table"):
 
     def check(self) -> None:
         side, sides = 2**self.levels + 1, self.box.dimension
-        check_outputs(self.values, [sides, side] if self.summed else [side] * sides)
+        start, shape = (sides, side) if self.summed else (side,) * sides, self.values.shape
+        require(shape[: len(start)] == start, f"an array has shape {shape} and must start with {start}")
+        require(len(shape) <= len(start) + 1, "values must be numbers, or rows of numbers")
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """Released values are whole multiples of the step that noise was rounded to, which others are not."""

@@ -109,18 +109,18 @@ def check_layers(weights: Layers, biases: Layers, axes: int, inputs: int) -> Non
     """Refuses layers, whose weights have so many axes, that do not fit each other or what goes in."""
     require(weights, "it has one layer or more")
     require(all(one.ndim == axes for one in weights), f"a layer's weights have {axes} axes")
-    for before, after in itertools.pairwise(weights):
-        fits = after.shape[:-2] == before.shape[:-2] and after.shape[-1] == before.shape[-2]
-        require(fits, "its layers do not fit each other")
-    shifted = all(bias.shape == weight.shape[:-1] for bias, weight in zip(biases, weights, strict=False))
-    require(shifted and weights[0].shape[-1] == inputs, "its layers do not fit each other")
+    shapes = [one.shape for one in weights]
+    chained = all((*after[:-2], after[-1]) == before[:-1] for before, after in itertools.pairwise(shapes))
+    shifted = all(bias.shape == shape[:-1] for bias, shape in zip(biases, shapes, strict=False))
+    require(chained and shifted and shapes[0][-1] == inputs, "its layers do not fit each other")
 
 
 def largest_value(weights: Layers, biases: Layers, size: float, squashed: bool = False) -> float:
     """A bound of what any layer holds, if inputs are at most so large; squashed values are at most 1 in size."""
     most = size
     for i, weight in enumerate(weights):
-        size = float(np.abs(weight).sum(axis=-1).max()) * size + (float(np.abs(biases[i]).max()) if biases else 0.0)
+        with np.errstate(over="ignore"):
+            size = float(np.abs(weight).sum(axis=-1).max()) * size + (float(np.abs(biases[i]).max()) if biases else 0.0)
         most = max(most, size, float(np.abs(weight).max()))
         size = min(size, 1.0) if squashed else max(size, 1.0)
     return most
@@ -208,8 +208,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
 
     def largest(self) -> float:
         """A bound of what any layer can hold, anywhere in the box."""
-        with np.errstate(over="ignore"):
-            return largest_value(self.weights, self.biases, 2.0)  # of features and of unit coordinates
+        return largest_value(self.weights, self.biases, 2.0)  # of features and of unit coordinates
 
     def _shape(self) -> str:
         return f"{self.form}, runs={self.runs}, actions={self.outputs}"
@@ -405,8 +404,8 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         """A bound of what any layer can hold, anywhere in the box."""
         middle, deviation = (0.0, 1.0) if self.normal is None else self.normal
         with np.errstate(over="ignore"):
-            ends = [np.abs(np.array(end) - middle) / deviation for end in (self.box.low, self.box.high)]
-            most = largest_value(self.weights, self.biases, float(np.max(ends)), self.activation == "tanh")
+            far = float(np.max(np.abs(np.array([self.box.low, self.box.high]) - middle) / deviation))
+        most = largest_value(self.weights, self.biases, far, self.activation == "tanh")
         return most if self.action_range is None else max(most, float(np.abs(self.action_range).max()))
 
     def _shape(self) -> str:

@@ -9,7 +9,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Self, get_origin, get_type_hints
 
 import numpy as np
 from jaxtyping import Float
@@ -22,7 +22,6 @@ from quietq.privacy.checks import checked_names
 from quietq.privacy.norms import AnyNorm
 from quietq.privacy.records import Record, checked_by
 
-Kind = TypeVar("Kind", bound="Publishable")
 Json = dict[str, Any]
 """A JSON object."""
 Arrays = dict[str, np.ndarray]
@@ -142,14 +141,14 @@ class Publishable(Labelled, Issued, ABC):
 
     @classmethod
     def from_file(
-        cls: "type[Kind]",
+        cls,
         details: Any,
         arrays: Arrays,
         box: Box,
         certificate: Certificate,
         labels: Labels = UNNAMED,
         **parts: "Publishable",
-    ) -> "Kind":
+    ) -> Self:
         """It, of a file's record, numbers, box and certificate, once all of them were found to fit."""
         fields: Any = {name: getattr(details, name) for name in cls.details.__struct_fields__} | dict.fromkeys(
             cls.parts
@@ -238,9 +237,3 @@ def hash_of(text: str, arrays: Arrays) -> str:
 def raw(array: np.ndarray) -> bytes:
     """The numbers as a file holds them."""
     return np.ascontiguousarray(array, dtype="<f8").tobytes()
-
-
-def check_outputs(array: np.ndarray, start: list[int]) -> None:
-    """Refuses an array whose shape does not start as it must, or whose values are not numbers or rows of them."""
-    require(list(array.shape[: len(start)]) == start, f"an array has shape {array.shape} and must start with {start}")
-    require(array.ndim <= len(start) + 1, "values must be numbers, or rows of numbers")

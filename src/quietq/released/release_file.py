@@ -37,7 +37,7 @@ from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Arrays, InvalidRelease, Json, Labels, Publishable, hash_of, raw, require
 from quietq.version import __version__
 
-FORMAT = 5
+FORMAT = 6
 Privacy = Literal["certified", "NOT PRIVATE"]
 _KINDS: tuple[type[Publishable], ...] = (
     EvaluatedPolicies,
@@ -55,7 +55,7 @@ KINDS = {kind.details: kind for kind in _KINDS}
 class Header(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     """The text of a file: all of it but the numbers."""
 
-    format: Literal[5] = FORMAT
+    format: Literal[6] = FORMAT
     version: Line = __version__
     privacy: Privacy
     box: Sides
@@ -90,10 +90,6 @@ class OpenedFile:
     def privacy(self) -> Privacy:
         """Certified, or NOT PRIVATE, which is said wherever it is shown."""
         return mark(self.certificate)
-
-    @property
-    def private(self) -> bool:
-        return self.privacy != NOT_PRIVATE
 
     def values(self, states: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points outputs"]:
         """The released values at so many states, always with an axis of outputs."""

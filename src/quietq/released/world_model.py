@@ -124,17 +124,13 @@ class WorldModel:
 
 def _pairs(given: object) -> tuple[tuple[int, int], ...]:
     """Pairs of coordinates, each of which is in one of them at most."""
-    found: list[tuple[int, int]] = []
-    for pair in given if isinstance(given, tuple | list) else [given]:
-        match pair:
-            case (int(one), int(other)) if min(one, other) >= 0 and bool not in (type(one), type(other)):
-                found.append((one, other))
-            case _:
-                sentence = "circles must be pairs of numbers of coordinates, such as ((0, 1),)"
-                raise InvalidInput(f"{sentence}, not {shown(given)}.")
-    if len({i for pair in found for i in pair}) < 2 * len(found):
+    pairs: Any = given if isinstance(given, tuple | list) else [given]
+    sized = all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs)
+    if not sized or not all(type(i) is int and i >= 0 for pair in pairs for i in pair):
+        raise InvalidInput(f"circles must be pairs of numbers of coordinates, such as ((0, 1),), not {shown(given)}.")
+    if len({i for pair in pairs for i in pair}) < 2 * len(pairs):
         raise InvalidInput(f"circles must name each coordinate once, not {shown(given)}.")
-    return tuple(found)
+    return tuple((one, other) for one, other in pairs)
 
 
 def _terms(spaces: Spaces, degree: int) -> tuple[Term, ...]:

@@ -55,12 +55,9 @@ def checked(path: str | os.PathLike[str]) -> Path:
 
 
 def new_figure(width: float = 8.4, height: float = 5.2) -> "Figure":
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 
 def plain(panel: "Axes", horizontal: str = "", vertical: str = "") -> None:
