@@ -18,7 +18,7 @@ from benchmarks.planners import Released, plan
 from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Draws, Entry, Label, Numbers, Results, Study, Table, own_files
 from benchmarks.systems import Pendulum, Policy, Steps, System
 from benchmarks.world_peers import METHODS, PEERS, cliff
-from quietq.cli.report.look import new_figure, save
+from quietq.cli.report.pictures import new_figure, save
 from quietq.worlds.planning import plan_linear
 from quietq.worlds.private_env import HALT
 
