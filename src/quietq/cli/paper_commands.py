@@ -54,8 +54,6 @@ def methods(
     as_json: AsJson = False,
 ) -> None:
     """List the methods: what they promise, where their noise enters, and the hyper-parameters of one."""
-    from quietq.privacy.checks import one_of
-
     if method is None:
         records = [{"name": name, **one._asdict()} for name, one in METHOD_TABLE.items()]
         if as_json:
@@ -64,6 +62,8 @@ def methods(
         show_table("Methods", headings, [(one["name"], one["standing"], one["noise"]) for one in records], headings)
         print("certified: a theorem covers what is released. claimed: the paper's theorem, which does not hold.")
         return print("\n".join(f"{one['name']}: {one['summary']}" for one in records))
+    from quietq.privacy.checks import one_of
+
     one_of("METHOD", method, list(METHOD_TABLE))
     found: list[dict[str, str]] = []
     if METHOD_TABLE[method].in_worlds:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, get_args
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -285,7 +285,7 @@ class PrivateWorld(Publishable, tag="world"):
         certificate: Certificate,
         labels: Labels = UNNAMED,
         **parts: Publishable,
-    ) -> Self:
+    ) -> "PrivateWorld":
         """Rewards and ends are models of the unit box of states and of numbers that actions are, or of states alone."""
         spaces = Spaces(box, details.actions, details.action_box, details.low, details.high)
         for name, sides in (("reward", spaces.states + spaces.numbers), ("ends", spaces.states)):

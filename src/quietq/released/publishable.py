@@ -9,7 +9,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 from jaxtyping import Float
@@ -22,6 +22,7 @@ from quietq.privacy.checks import checked_names
 from quietq.privacy.norms import AnyNorm
 from quietq.privacy.records import Record, checked_by
 
+Kind = TypeVar("Kind", bound="Publishable")
 Json = dict[str, Any]
 """A JSON object."""
 Arrays = dict[str, np.ndarray]
@@ -141,14 +142,14 @@ class Publishable(Labelled, Issued, ABC):
 
     @classmethod
     def from_file(
-        cls,
+        cls: "type[Kind]",
         details: Any,
         arrays: Arrays,
         box: Box,
         certificate: Certificate,
         labels: Labels = UNNAMED,
         **parts: "Publishable",
-    ) -> Self:
+    ) -> "Kind":
         """It, of a file's record, numbers, box and certificate, once all of them were found to fit."""
         fields: Any = {name: getattr(details, name) for name in cls.details.__struct_fields__} | dict.fromkeys(
             cls.parts

@@ -197,8 +197,8 @@ def _output_names(function: Publishable) -> list[str]:
 
 
 def _told(kind: str, names: tuple[str, ...]) -> list[str]:
-    """Names that begin as numbers do would be taken for values: they are told with what they name."""
-    return [f"{kind} {name}" if name[0] in "+-.0123456789" else name for name in names]
+    """Names that begin as numbers do would be taken for values: they are told with their place."""
+    return [f"{kind} {i} ({name})" if name[0] in "+-.0123456789" else name for i, name in enumerate(names)]
 
 
 def _measure(function: Publishable) -> str:
