@@ -153,7 +153,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
     """Layer by layer; linear weights, and values on a grid, are one layer."""
     biases: tuple[Float[np.ndarray, "runs _"], ...]
     """Layer by layer, for an mlp."""
-    output: Output
+    output: Output  # pyright: ignore[reportIncompatibleVariableOverride]
     box: Box
     certificate: Certificate
     draws: Count = 1
@@ -311,7 +311,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
     arrays: ClassVar = (*LayeredFunction.arrays, "action_range", "normal")
     activation: Activation
     """After each layer but the last."""
-    output: PolicyOutput
+    output: PolicyOutput  # pyright: ignore[reportIncompatibleVariableOverride]
     weights: tuple[Float[np.ndarray, "_ _"], ...]
     biases: tuple[Float[np.ndarray, " _"], ...]
     box: Box
