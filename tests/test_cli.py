@@ -67,7 +67,7 @@ def test_tables_for_people(quietq):
     assert ">0.9999" in caps
     assert "do not depend on the radius" in caps
     assert "right in at most 55.7 of 100 cases with Gaussian noise, in 71.1 with any" in caps
-    assert "1 person, 2 releases" in quietq(CALIBRATE.replace("50", "1") + " --rounds 2")[1]
+    assert "DP, 1 person" in quietq(CALIBRATE.replace("50", "1"))[1]
 
 
 def test_where_a_letter_cannot_be_shown_the_rest_is():
