@@ -140,6 +140,7 @@ def _rehearse(
     env: str | None,
     budget: "qq.Budget",
     behaviour: Path | None,
+    plot: Path | None,
     as_json: bool,
     asked: dict[str, Any],
 ) -> None:
@@ -150,6 +151,7 @@ def _rehearse(
 
     if env is None:
         raise qq.InvalidInput("--env must say where people act: a Gymnasium id, or a private world's file.")
+    check_outputs([], plot=plot)
     source = qq.load(env) if env.endswith(".qq") else env
     policy = None if behaviour is None else qq.load(behaviour)
     act = None if policy is None else lambda seen, _: policy.predict(seen)[0]  # type: ignore[union-attr]
