@@ -53,8 +53,8 @@ def test_it_is_read_from_wherever_rows_lie(tmp_path):
 def test_categories_may_be_numbers_or_truth_values():
     codes = Category("answer", "answer", ("0", "1"))
     for cells in (pl.Series([1.0, 0.0, None, np.nan]), pl.Series(["1", " 0.0", "2", ""]), pl.Series([1, 0, 7, -1])):
-        assert codes.read(cells).to_list() == [1, 0, None, None]
-    assert Category("answer", "answer", ("false", "true")).read(pl.Series([True, False])).to_list() == [1, 0]
+        assert codes.read(cells)[0].to_list() == [1, 0, None, None]
+    assert Category("answer", "answer", ("false", "true")).read(pl.Series([True, False]))[0].to_list() == [1, 0]
 
 
 def test_it_is_audited_like_the_others():

@@ -401,9 +401,7 @@ def rows_folder(place: str | None = None) -> Iterator[Path]:
     def remove() -> None:
         if os.getpid() == process:  # and not a fork of it
             with suppress(OSError):
-                with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as place:
-                    _empty(place)
-                os.rmdir(folder)
+                _remove(folder, in_use=True)
 
     atexit.register(remove)
     try:
@@ -423,16 +421,29 @@ def remove_left_folders() -> None:
             for entry in entries:
                 if entry.name.startswith(PREFIX):
                     with suppress(OSError):  # in use, no folder, or gone meanwhile
-                        _remove_if_left(Path(entry.path))
+                        _remove(Path(entry.path), in_use=False)
 
 
-def _remove_if_left(folder: Path) -> None:
-    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as place:
+def _remove(folder: Path, in_use: bool) -> None:
+    """Removes a folder of this process, or one that is not in use any more; the lock last.
+
+    Without it, no later read would remove what is still there.
+    """
+    with ExitStack() as ends:
+        place = ends.enter_context(_opened(folder, os.O_RDONLY | os.O_DIRECTORY))
         if os.fstat(place).st_uid != os.geteuid():
             return
-        with _opened(LOCK, os.O_RDWR | os.O_NONBLOCK, within=place) as lock:
+        if not in_use:
+            lock = ends.enter_context(_opened(LOCK, os.O_RDWR | os.O_NONBLOCK, within=place))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _empty(place)
+        for name in set(os.listdir(place)) - {LOCK}:
+            with suppress(OSError):
+                try:
+                    os.unlink(name, dir_fd=place)  # a link goes, and what it leads to stays
+                except IsADirectoryError:
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=place)
+        if os.listdir(place) == [LOCK]:
+            os.unlink(LOCK, dir_fd=place)
     os.rmdir(folder)
 
 
@@ -444,15 +455,3 @@ def _opened(path: Path | str, flags: int, within: int | None = None) -> Iterator
         yield found
     finally:
         os.close(found)
-
-
-def _empty(place: int) -> None:
-    """Removes all that is in a folder, the lock last: without it, no later read would remove what is still there."""
-    for name in set(os.listdir(place)) - {LOCK}:
-        with suppress(OSError):
-            try:
-                os.unlink(name, dir_fd=place)  # a link goes, and what it leads to stays
-            except IsADirectoryError:
-                shutil.rmtree(name, ignore_errors=True, dir_fd=place)
-    if os.listdir(place) == [LOCK]:
-        os.unlink(LOCK, dir_fd=place)

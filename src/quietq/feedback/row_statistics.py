@@ -10,7 +10,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -82,21 +82,15 @@ class Squared(Loss):
     def gradients(
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
-        turned = np.ascontiguousarray(self._design(columns, features).T)
-        turned *= self._residuals(columns, predicted(turned, weights))
+        acted = (columns["action"].astype(np.int64),) if self.actions > 1 else ()
+        turned = np.ascontiguousarray(features(self.points(columns)[0], *acted).T)
+        turned *= self.residuals(columns, predicted(turned, weights))
         return _means(turned, starts)
 
-    def _residuals(self, columns: Columns, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
-        return values - self._rated(columns)
-
-    def _design(self, columns: Columns, features: Phi) -> Float[np.ndarray, "rows rank"]:
-        """Each row's features, by its action if there are several."""
-        acted = (columns["action"].astype(np.int64),) if self.actions > 1 else ()
-        return features(self.points(columns)[0], *acted)
-
-    def _rated(self, columns: Columns) -> Float[np.ndarray, " rows"]:
+    def residuals(self, columns: Columns, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
+        """How far these values of the model are from what each row says."""
         low, high = self.range
-        return (columns["rating"] - low) / (high - low) - 0.5
+        return values - ((columns["rating"] - low) / (high - low) - 0.5)
 
 
 @dataclass(frozen=True)
@@ -139,32 +133,22 @@ class Chosen(Loss):
     def gradients(
         self, starts: Starts, columns: Columns, features: Phi, weights: Float[np.ndarray, " rank"]
     ) -> Float[np.ndarray, "people rank"]:
-        starts, designs, offered, target = self._chosen(starts, columns, features)
-        utility = np.where(offered, [predicted(one, weights) for one in designs], -np.inf)
-        return _means(_weighted(designs, _shares(utility) * target.any(axis=0) - target), starts)
-
-    def _chosen(self, starts: Starts, columns: Columns, features: Phi) -> tuple[Starts, list[np.ndarray], Any, Any]:
-        """Features of each option, whether it was offered, and which was chosen: none, if that one was not offered.
-
-        Features come first here, so that every step runs along rows: element by element, or within a person.
-        """
-        points = [np.where(np.isnan(one).any(axis=1, keepdims=True), 0.5, one) for one in self.points(columns)]
+        """Features come first here, so that every step runs along rows: element by element, or within a person."""
+        points = self.points(columns)
+        offered = ~np.isnan([one.sum(axis=1) for one in points])
+        points = [np.where(np.isnan(one).any(axis=1, keepdims=True), 0.5, one) for one in points]
         designs = [np.ascontiguousarray(features(one).T) for one in points]
-        segments, starts, offered, target = self._said(starts, columns)
-        if segments is not None:
-            designs = [self.unit * np.add.reduceat(one, segments, axis=1) for one in designs]
-        return starts, designs, offered, target
-
-    def _said(self, starts: Starts, columns: Columns) -> tuple[np.ndarray | None, Starts, Any, Any]:
-        """Where segments begin, if there are any, and each person's answers; what was offered, and what was chosen."""
-        offered = ~np.isnan([one.sum(axis=1) for one in self.points(columns)])
-        choice, segments = columns["choice"], None
+        choice = columns["choice"]
         if self.length is not None:
             segments, starts = _segments(starts, columns["segment"])
+            designs = [self.unit * np.add.reduceat(one, segments, axis=1) for one in designs]
             offered, choice = np.logical_and.reduceat(offered, segments, axis=1), choice[segments]
+        # Which option was chosen, and of a tie a share of each: none, if what was chosen was not offered.
         tie = offered / np.maximum(offered.sum(axis=0), 1)
         target = np.where(choice == self.options, tie, choice == np.arange(self.options)[:, None])
-        return segments, starts, offered, target * ((target > 0) <= offered).all(axis=0)
+        target = target * ((target > 0) <= offered).all(axis=0)
+        utility = np.where(offered, [predicted(one, weights) for one in designs], -np.inf)
+        return _means(_weighted(designs, _shares(utility) * target.any(axis=0) - target), starts)
 
 
 @dataclass(frozen=True)
@@ -187,15 +171,12 @@ class StepRewards(Squared):
         states = stacked(columns, "s", self.dimension - self.numbers)
         return [np.hstack([states, stacked(columns, "a", self.numbers)]) if self.numbers else states]
 
-    def _rated(self, columns: Columns) -> Float[np.ndarray, " rows"]:
+    def residuals(self, columns: Columns, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
         if self.column is None:
-            return columns["reward"] - 0.5
+            return values - (columns["reward"] - 0.5)
         (low, high), (least, most) = self.range, self.column
-        return np.clip((least + (most - least) * columns["reward"] - low) / (high - low), 0.0, 1.0) - 0.5
-
-    def _residuals(self, columns: Columns, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
-        found = super()._residuals(columns, values)
-        return found if self.column is None else np.where(columns["end"] > 0, 0.0, found)
+        rewards = np.clip((least + (most - least) * columns["reward"] - low) / (high - low), 0.0, 1.0)
+        return np.where(columns["end"] > 0, 0.0, values - (rewards - 0.5))
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ class Field(ABC):
         """Refuses a column by its type, which is public."""
 
     @abstractmethod
-    def read(self, cells: pl.Series) -> pl.Series:
-        """What becomes of each cell by itself; null, if it cannot be used."""
+    def read(self, cells: pl.Series) -> tuple[pl.Series, pl.Series | None]:
+        """What becomes of each cell by itself, null if of no use; and which are outside the range, if there is one."""
 
     @property
     @abstractmethod
@@ -99,16 +99,17 @@ class Number(Field):
         if not (dtype.is_numeric() or dtype == pl.Null or dtype == pl.String):
             raise InvalidInput(f"Column {self.column!r} must hold numbers, not {dtype}.")
 
-    def read(self, cells: pl.Series) -> pl.Series:
-        return self.clip(numbers_of(cells))
-
-    def clip(self, numbers: pl.Series) -> pl.Series:
-        """From the numbers of cells; zero has no sign."""
+    def read(self, cells: pl.Series) -> tuple[pl.Series, pl.Series | None]:
+        cells = (cells.str.strip_chars() if cells.dtype == pl.String else cells).cast(pl.Float64, strict=False)
         cell = pl.col("cell")
+        inside = cell.is_between(self.low, self.high)
         held = cell.clip(self.low, self.high)
-        value = ((held - self.low) / (self.high - self.low) if self.scales else held) + 0.0
-        usable = cell.is_finite() if self.clips else cell.is_finite() & cell.is_between(self.low, self.high)
-        return numbers.to_frame("cell").select(pl.when(usable).then(value)).to_series()
+        value = ((held - self.low) / (self.high - self.low) if self.scales else held) + 0.0  # zero has no sign
+        usable = cell.is_finite() if self.clips else cell.is_finite() & inside
+        read = cells.to_frame("cell").select(
+            pl.when(usable).then(value).alias("value"), outside=(cell.is_finite() & ~inside).fill_null(False)
+        )
+        return read["value"], read["outside"] if math.isfinite(self.high) else None
 
     @property
     def extremes(self) -> tuple[float, ...]:
@@ -148,18 +149,18 @@ class Category(Field):
                 f"Column {self.column!r} must hold categories such as {some}, as text or whole numbers, not {dtype}."
             )
 
-    def read(self, cells: pl.Series) -> pl.Series:
+    def read(self, cells: pl.Series) -> tuple[pl.Series, None]:
         forms = forms_of(pl.Series(self.values, dtype=pl.String))
         codes = pl.Series(range(len(forms)) if self.numbers is None else self.numbers)
         if cells.dtype.is_integer():
             whole = forms.cast(pl.Int64, strict=False)
             codes, whole = codes.filter(whole.is_not_null()), whole.drop_nulls()
-            return cells.cast(pl.Int64, strict=False).replace_strict(whole, codes, default=None)
+            return cells.cast(pl.Int64, strict=False).replace_strict(whole, codes, default=None), None
         truth = cells.dtype == pl.Boolean
         cells = cells.cast(pl.UInt32 if truth else pl.String)
         spellings = pl.Series(["false", "true"]) if truth else cells.unique()
         meant = forms_of(spellings).replace_strict(forms, codes, default=None)
-        return meant.gather(cells) if truth else cells.replace_strict(spellings, meant, default=None)
+        return meant.gather(cells) if truth else cells.replace_strict(spellings, meant, default=None), None
 
     @property
     def extremes(self) -> tuple[str, ...]:
@@ -181,8 +182,8 @@ class Group(Field):
         if not is_name(dtype):
             raise InvalidInput(f"Column {self.column!r} must hold names or whole numbers, not {dtype}.")
 
-    def read(self, cells: pl.Series) -> pl.Series:
-        return hashed(cells, key=0)
+    def read(self, cells: pl.Series) -> tuple[pl.Series, None]:
+        return hashed(cells, key=0), None
 
     @property
     def extremes(self) -> tuple[str, ...]:
@@ -196,26 +197,19 @@ def is_blank(cells: pl.Series) -> pl.Series:
     return cells.is_null() | cells.is_nan().fill_null(False) if cells.dtype.is_float() else cells.is_null()
 
 
-def numbers_of(cells: pl.Series) -> pl.Series:
-    """The number in each cell, or null."""
-    return (cells.str.strip_chars() if cells.dtype == pl.String else cells).cast(pl.Float64, strict=False)
-
-
 def read_cells(field: Field, cells: pl.Series) -> tuple[pl.Series, dict[str, pl.Series]]:
     """What becomes of cells; and by the name of a count, which were blank, outside the range, or else of no use."""
-    none = pl.repeat(False, len(cells), dtype=pl.Boolean, eager=True)
-    outside, told = none, {}
-    if isinstance(field, Number):
-        numbers = numbers_of(cells)
-        read = field.clip(numbers)
-        if math.isfinite(field.high):
-            outside = (numbers.is_finite() & ~numbers.is_between(field.low, field.high)).fill_null(False)
-            told["clipped_" + field.what + "s" if field.clips else "outside_" + field.what] = outside
-    else:
-        read = field.read(cells)
+    read, outside = field.read(cells)
     unusable = read.is_null()
+    none = unusable & False
     blank = is_blank(cells) if unusable.any() else none
-    return read, told | {f"blank_{field.what}": blank, f"bad_{field.what}": unusable & ~(blank | outside)}
+    told = {
+        f"blank_{field.what}": blank,
+        f"bad_{field.what}": unusable & ~(blank | (none if outside is None else outside)),
+    }
+    if outside is not None:
+        told[f"clipped_{field.what}s" if field.clips else f"outside_{field.what}"] = outside
+    return read, told
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from quietq.feedback.ratings import Ratings
 from quietq.privacy.errors import MissingExtra
@@ -28,21 +27,15 @@ def require() -> None:
             raise MissingExtra.of("examples", f"The voters need {package}")
 
 
-def ideals() -> Float[np.ndarray, " people"]:
-    """Where each respondent stands, between left and right. PRIVATE."""
+def ratings() -> "pl.DataFrame":
+    """What each respondent would give to each of the seven positions: one row a rating. PRIVATE."""
     require()
+    import polars as pl
     import statsmodels.api as sm
 
     study = sm.datasets.anes96.load_pandas().data
     assert study is not None
-    return (study["selfLR"].to_numpy() - 1) / 6
-
-
-def ratings() -> "pl.DataFrame":
-    """What each respondent would give to each of the seven positions: one row a rating."""
-    ideal = ideals()
-    import polars as pl
-
+    ideal = (study["selfLR"].to_numpy() - 1) / 6  # where each one stands, between left and right
     reward = 1 - np.abs(POSITIONS - ideal[:, None])
     person = np.repeat(np.arange(len(ideal)), len(POSITIONS))
     return pl.DataFrame({"person": person, "state": np.tile(POSITIONS, len(ideal)), "rating": reward.ravel()})
