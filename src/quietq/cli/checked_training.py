@@ -22,13 +22,14 @@ from quietq.mechanisms.candidates import MECHANISMS
 from quietq.paper.agents import Agent, InLoopMethod, RewardLearner
 from quietq.paper.agents.agent import NotPrivate
 from quietq.paper.agents.hyper_parameters import options_of, read_options
+from quietq.paper.agents.places import find_place
 from quietq.paper.method_table import METHOD_TABLE
 from quietq.paper.methods import METHODS, build_method
 from quietq.paper.observed import out_of_reach, privatise_world
 from quietq.privacy import Relation
 from quietq.privacy.checks import count
 from quietq.released.publishable import Publishable
-from quietq.worlds import World, find_place
+from quietq.worlds import World
 
 if TYPE_CHECKING:
     from quietq.ledger import SourceAccount

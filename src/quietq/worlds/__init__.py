@@ -4,8 +4,6 @@ from quietq.worlds.environment import (
     WORLDS as WORLDS,
     RewardFunction as RewardFunction,
     WorldEnv as WorldEnv,
-    bound_observations as bound_observations,
-    find_place as find_place,
     find_world as find_world,
     register_worlds,
     rewards_at as rewards_at,

@@ -22,4 +22,5 @@ from quietq.paper.agents.method import (
     Method as Method,
     Transition as Transition,
 )
+from quietq.paper.agents.places import bound_observations as bound_observations, find_place as find_place
 from quietq.paper.agents.reward_learner import RewardLearner as RewardLearner, RewardNoise as RewardNoise

@@ -25,6 +25,7 @@ from quietq.paper.agents.gymnasium_loop import Environment, rows_of, spaces_of_e
 from quietq.paper.agents.hyper_parameters import options_of
 from quietq.paper.agents.in_loop_method import InLoopMethod, UnitNoise
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Released, values_of_runs
+from quietq.paper.agents.places import find_place
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner
 from quietq.paper.agents.training import Training, episode_returns, programs_in_memory
 from quietq.privacy import (
@@ -46,7 +47,6 @@ from quietq.worlds import (
     WALK,
     WORLDS,
     World,
-    find_place,
     mean_return,
     normalise,
     policy_return,

@@ -44,7 +44,7 @@ def spaces_of_env(env: Environment) -> EnvironmentSpaces:
     if not isinstance(observations, BoxSpace) or len(observations.shape) != 1 or not observations.is_bounded():
         raise InvalidInput(
             f"env must have a bounded Box of shape (d,) for observations, not {observations}; those without bounds are "
-            "clipped to a public box by quietq.worlds.bound_observations(env, low, high)."
+            "clipped to a public box by quietq.paper.agents.bound_observations(env, low, high)."
         )
     if not isinstance(actions, Discrete):
         raise InvalidInput(f"env must have a Discrete action space, not {actions}.")

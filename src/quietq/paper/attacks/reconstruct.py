@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.paper.agents import ActorCritic, Agent
+from quietq.paper.agents.places import find_place
 from quietq.paper.attacks.inversion import (
     WRONG,
     Discretised,
@@ -31,7 +32,7 @@ from quietq.privacy import Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.checks import instance, real
 from quietq.released import PrivateFunction, open_release
 from quietq.released.private_network import PrivateNetwork
-from quietq.worlds import RewardFunction, World, find_place, mean_return, plan_on_grid, rewards_at, uniform_policy
+from quietq.worlds import RewardFunction, World, mean_return, plan_on_grid, rewards_at, uniform_policy
 
 _FLAT = 1e-9  # a reward that varies by less, relative to its size, is a constant
 
