@@ -86,7 +86,7 @@ def test_methods_learn_in_a_loop_as_well():
 
 def test_a_private_reward_takes_the_place_of_the_environments():
     private = privatise(walk_reward, BUDGET, relation=people(50, 0, 0.5, 1), simulate=1)
-    env = gymnasium.make("quietq.worlds:quietq/Walk-v0", reward=lambda states: 0 * states + 1e6)
+    env = gymnasium.wrappers.TransformReward(gymnasium.make("quietq.worlds:quietq/Walk-v0"), lambda reward: 1e6)
     env.reset(seed=0)
     assert env.step(0)[1] == 1e6
     agent = Agent(env, RewardNoise(private, **SMALL), seed=0)

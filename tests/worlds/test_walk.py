@@ -8,16 +8,16 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
-from quietq import Budget, GaussianProcessMechanism, InvalidInput, people
+from quietq import Budget, GaussianProcessMechanism, InvalidInput, PrivateReward, people
 from quietq.worlds import (
     WALK,
+    WorldEnv,
     best_return,
     plan,
     policy_return,
     random_return,
     score,
     walk_reward,
-    world_env,
     worst_return,
 )
 
@@ -57,7 +57,7 @@ def test_gymnasium_accepts_it():
 
 
 @pytest.mark.parametrize(
-    "env", [world_env("walk"), gymnasium.make("quietq.worlds:quietq/Walk-v0")], ids=["bare", "made"]
+    "env", [WorldEnv("walk"), gymnasium.make("quietq.worlds:quietq/Walk-v0")], ids=["bare", "made"]
 )
 def test_an_episode_has_exactly_fifty_steps(env):
     for seed in (1, None):
@@ -68,7 +68,7 @@ def test_an_episode_has_exactly_fifty_steps(env):
 
 
 def test_a_seed_decides_everything():
-    env, other = world_env("walk"), world_env("walk")
+    env, other = WorldEnv("walk"), WorldEnv("walk")
     runs = [episode(e, lambda o: int(o[0] < 0.5), seed=seed)[0] for e, seed in ((env, 3), (other, 3), (env, 4))]
     assert (runs[0] == runs[1]).all()
     assert (runs[0] != runs[2]).any()
@@ -78,15 +78,15 @@ def test_a_seed_decides_everything():
 
 def test_the_reward_is_a_function_of_the_observation_returned():
     private = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), Budget(0.9, 1e-4)).simulate(walk_reward, 1)
-    for reward in (walk_reward, private, np.square):
-        env = gymnasium.make("quietq.worlds:quietq/Walk-v0", reward=reward)
+    plain = gymnasium.make("quietq.worlds:quietq/Walk-v0")
+    for reward, env in ((walk_reward, plain), (private, PrivateReward(plain, private))):
         observations, rewards = episode(env, lambda o: int(o[0] < 0.5), seed=5)
         assert observations.dtype == np.float32
         assert (rewards == reward(observations[1:].astype(float))).all()
 
 
 def test_moves_are_uniform_to_the_side_and_clipped_at_the_ends():
-    env = world_env("walk")
+    env = WorldEnv("walk")
     env.reset(seed=1)
     for action, sign in ((0, -1), (1, 1)):
         moves = []
@@ -106,7 +106,7 @@ def test_moves_are_uniform_to_the_side_and_clipped_at_the_ends():
 
 
 def test_the_internal_state_is_not_rounded():
-    env = world_env("walk")
+    env = WorldEnv("walk")
     (seen,), _ = env.reset(seed=1)
     assert seen == np.float32(env._state[0])
     assert seen != env._state[0]
@@ -156,7 +156,7 @@ def test_a_jump_off_the_grid_converges_too():
     ids=["uphill", "threshold", "random", "steep"],
 )
 def test_monte_carlo_agrees(policy, act):
-    rng, env = np.random.default_rng(0), world_env("walk")
+    rng, env = np.random.default_rng(0), WorldEnv("walk")
     env.reset(seed=11)
     returns = [episode(env, lambda o: act(float(o[0]), rng))[1].sum() for _ in range(150)]
     assert np.mean(returns) == pytest.approx(policy_return(policy), abs=5.5 * float(np.std(returns)) / math.sqrt(150))
@@ -185,8 +185,8 @@ def test_a_private_reward_is_planned_on_and_scored_under_the_true_one():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (lambda: world_env("walk", reward=lambda s: 1.0), "reward must be a function of many states"),  # pyright: ignore
-        (lambda: world_env("walk", reward=lambda s: s * math.nan), "one finite number for each"),
+        (lambda: best_return(lambda s: 1.0), "reward must be a function of many states"),  # type: ignore[arg-type]
+        (lambda: best_return(lambda s: s * math.nan), "one finite number for each"),
         (lambda: stepped(2), r"action must be 0 \(left\) or 1 \(right\), not 2"),
         (lambda: stepped(0.5), "action must be 0"),
         (lambda: best_return(cells=6), "cells must be a multiple of 4"),
@@ -208,11 +208,11 @@ def test_wrong_arguments_get_one_clear_sentence(wrong, sentence):
 
 
 def stepped(action):
-    env = world_env("walk")
+    env = WorldEnv("walk")
     env.reset(seed=0)
     return env.step(action)
 
 
 def test_reset_comes_first():
     with pytest.raises(ResetNeeded, match="has not begun"):
-        world_env("walk").step(0)
+        WorldEnv("walk").step(0)

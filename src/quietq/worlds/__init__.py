@@ -7,7 +7,6 @@ from quietq.worlds.environment import (
     find_world as find_world,
     register_worlds,
     rewards_at as rewards_at,
-    world_env as world_env,
 )
 from quietq.worlds.navigation import NavigationWorld as NavigationWorld
 from quietq.worlds.planning import (

@@ -35,7 +35,7 @@ def register_worlds() -> None:
     """Registers the worlds with Gymnasium, each once however often this is called."""
     for name in WORLDS:
         if gymnasium_id(name) not in gymnasium.registry:
-            gymnasium.register(gymnasium_id(name), "quietq.worlds.environment:world_env", kwargs={"world": name})
+            gymnasium.register(gymnasium_id(name), "quietq.worlds.environment:WorldEnv", kwargs={"world": name})
 
 
 def find_world(name: str) -> World:
@@ -52,7 +52,7 @@ def find_world(name: str) -> World:
 
 
 class WorldEnv(gymnasium.Env[np.ndarray, object]):
-    """A world for Gymnasium; `reward` replaces its own, for instance by a private function.
+    """A world for Gymnasium, given by itself or by its name; `PrivateReward` replaces its reward.
 
     The reward is a function of the observation returned, which is the state in single precision; the state itself is
     kept in double precision. `terminated` comes from the world, `truncated` from the clock; both may be true at once.
@@ -60,12 +60,11 @@ class WorldEnv(gymnasium.Env[np.ndarray, object]):
 
     metadata: Info = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own)
 
-    def __init__(self, world: World, reward: RewardFunction | None = None) -> None:
+    def __init__(self, world: World | str) -> None:
+        world = find_world(world) if isinstance(world, str) else world
         instance("world", world, World, "a World, e.g. find_world('walk')")
         self.world = world
-        self.reward: RewardFunction = world.reward_at if reward is None else reward
         dimension, box = world.box.dimension, world.box
-        rewards_at(np.linspace(box.low, box.high, 5), self.reward)
         low, high = np.array(box.low, dtype=np.float32), np.array(box.high, dtype=np.float32)
         self.observation_space = Box(low, high, (dimension,), np.float32)
         self.action_space = Discrete(world.actions)
@@ -93,7 +92,7 @@ class WorldEnv(gymnasium.Env[np.ndarray, object]):
         self._steps_left -= 1
         self._left = bool(terminated)
         observation = self._state.astype(np.float32)
-        reward = float(rewards_at(observation.astype(np.float64), self.reward))
+        reward = float(rewards_at(observation.astype(np.float64), self.world.reward_at))
         return observation, reward, self._left, self._steps_left == 0, {}
 
 
@@ -110,14 +109,3 @@ def rewards_at(states: np.ndarray, reward: RewardFunction) -> Float[np.ndarray, 
     if values.shape != (len(rows),) or not np.isfinite(values).all():
         raise InvalidInput("reward must be a function of many states at once that gives one finite number for each.")
     return values.reshape(states.shape[:-1])
-
-
-def world_env(world: World | str, reward: RewardFunction | None = None) -> WorldEnv:
-    """Makes a Gymnasium environment of a world; this is what `gymnasium.make` calls.
-
-    Args:
-        world: The world, or its name.
-        reward: Replaces the world's own reward.
-
-    """
-    return WorldEnv(find_world(world) if isinstance(world, str) else world, reward)
