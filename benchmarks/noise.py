@@ -13,15 +13,15 @@ import numpy as np
 from benchmarks.measuring import Row, ratio
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.path import Path
-from quietq.noise import Exponential, GridPath, SeededEntropy, SystemEntropy
+from quietq.noise import GridPath, SeededEntropy, SystemEntropy
 from quietq.noise.box import UNIT
 from quietq.noise.laws import Gaussian
 from quietq.noise.rounding import rounding_step
 from quietq.paper.sampler import SortedPath
-from quietq.privacy import Budget, people
+from quietq.privacy import Budget, Exponential, people
 from quietq.privacy.norms import Answers
 
-KERNEL = Exponential(beta=4.0)
+KERNEL = Exponential(4.0)
 TIMES = "x normals"
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.exponential_kernels import Additive, Exponential, Product
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.relations import Exponential
 
 Real = Float[np.ndarray, "..."] | float
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
@@ -67,14 +67,12 @@ def inner(kernel: Exponential, f: Differentiable, g: Differentiable) -> float:
     return float(np.sum(half * _WEIGHTS * integrand) + np.sum(f.value(ends) * g.value(ends)) / 2)
 
 
-def norm_of(kernel: Exponential | Product | Additive, f: Differentiable | Sequence[Differentiable]) -> float:
+def norm_of(kernel: Exponential, f: Differentiable | Sequence[Differentiable]) -> float:
     """Of a function; in several dimensions, of one that is given coordinate by coordinate."""
-    if isinstance(kernel, Exponential):
-        assert isinstance(f, Differentiable)
+    if isinstance(f, Differentiable):
         return math.sqrt(inner(kernel, f, f))
-    assert isinstance(f, Sequence)
-    squares = [inner(part, one, one) for part, one in zip(kernel.parts, f, strict=True)]
-    return math.sqrt(kernel.combine.reduce(squares))
+    squares = [inner(Exponential(beta), one, one) for beta, one in zip(kernel.betas, f, strict=True)]
+    return math.sqrt(np.sum(squares) if kernel.summed else np.prod(squares))
 
 
 def section(kernel: Exponential, y: float) -> Differentiable:

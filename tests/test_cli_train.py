@@ -359,7 +359,7 @@ def test_an_environment_without_noise_and_with_a_private_reward(quietq, tmp_path
     assert (code, err) == (0, "")
     assert "NOT PRIVATE, for you only: return -200 (-200 to -200 over 2 runs)" in out
     box = qq.Box((-1.2, -0.07), (0.6, 0.07))
-    relation = qq.RkhsBall(0.01, qq.Product((1.0, 1.0)).norm)
+    relation = qq.RkhsBall(0.01, qq.Exponential((1.0, 1.0)).norm)
     private = qq.privatise(lambda s: s[:, 0] * 0, qq.Budget(0.9, 1e-4), relation=relation, domain=box)
     qq.publish(private, tmp_path / "reward.qq")
     command = f"reward MountainCar-v0 --box -1.2 0.6 --box -0.07 0.07 --reward reward.qq {TINY} --out second"

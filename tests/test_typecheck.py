@@ -51,7 +51,7 @@ def test_fields():
 
 
 def test_the_library_is_checked():
-    from quietq.noise.exponential_kernels import beyond
+    from quietq.paper.sampler import beyond
 
     with pytest.raises(TypeError):
         beyond(1.0, "2")  # pyright: ignore[reportArgumentType]

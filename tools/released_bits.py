@@ -369,7 +369,7 @@ def exact_sum() -> Any:
     numbers = generator().normal(size=150)
     matrix = generator(1).normal(size=(6, 6))
     step = 2.0**-40
-    grid = qq.GridNoise(1.0, qq.Product((1.0, 2.0)), 3).whiten(generator(2).normal(size=(9, 9)), step)
+    grid = qq.GridNoise(1.0, qq.Exponential((1.0, 2.0)), 3).whiten(generator(2).normal(size=(9, 9)), step)
     white = [qq.as_they_are(numbers, step), qq.by_matrix(matrix, numbers[:6], step), grid]
     return [qq.add_exactly(one, 0.3, step) for one in white]
 
@@ -407,7 +407,7 @@ def sorted_path() -> Any:
 
 @case("noise/grid path")
 def grid_path() -> Any:
-    kernels = qq.Exponential(4.0), qq.Product((1.0, 2.0)), qq.Additive((qq.Exponential(4.0), qq.Exponential(2.0)))
+    kernels = qq.Exponential(4.0), qq.Exponential((1.0, 2.0)), qq.Exponential((4.0, 2.0), summed=True)
     sources = qq.SeededEntropy(1), None
     return [qq.GridPath(kernel, levels=5, entropy=one).values for kernel in kernels for one in sources]
 
@@ -417,7 +417,7 @@ def kernels() -> Any:
     x, two = generator().random(9), generator().random((9, 2))
     on_line = qq.Exponential(3.0), qq.BandLimited(2.0, 1e-12), qq.FeatureKernel(two_features, 2)
     return [*(one.covariance(x, x) for one in on_line), on_line[0].norm_on(x, peak(x)),
-            qq.Product((1.0, 2.0)).covariance(two, two), fifty().rkhs_radius(on_line[0]),
+            qq.Exponential((1.0, 2.0)).covariance(two, two), fifty().rkhs_radius(on_line[0]),
             fifty().best_beta()]  # fmt: skip
 
 
@@ -480,12 +480,12 @@ def process_exponential() -> Any:
 
 @case("gaussian process/product")
 def process_product() -> Any:
-    return by_process(qq.Product((1.0, 2.0)), lambda s: peak(s[:, 0]) * s[:, 1])
+    return by_process(qq.Exponential((1.0, 2.0)), lambda s: peak(s[:, 0]) * s[:, 1])
 
 
 @case("gaussian process/additive")
 def process_additive() -> Any:
-    return by_process(qq.Additive((qq.Exponential(4.0), qq.Exponential(2.0))), [peak, lambda s: s])
+    return by_process(qq.Exponential((4.0, 2.0), summed=True), [peak, lambda s: s])
 
 
 @case("gaussian process/band-limited")

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quietq.noise import Exponential, SeededEntropy
+from quietq.noise import SeededEntropy
 from quietq.paper import Published
 from quietq.paper.agents.trainer import spaces_of
 from quietq.paper.attacks.successive import SuccessiveSteps, rewards_from_successive
 from quietq.paper.discrete import random_mdp
 from quietq.paper.sampler import SortedPath
-from quietq.privacy import Budget
+from quietq.privacy import Budget, Exponential
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.worlds import WALK
 from reproduction.claims.spaces import SCALES, forward, initial, network

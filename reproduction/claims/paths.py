@@ -5,9 +5,10 @@ import math
 import numpy as np
 from scipy.stats import norm
 
-from quietq.noise import Exponential, SeededEntropy
-from quietq.noise.exponential_kernels import whiten
+from quietq.noise import SeededEntropy
 from quietq.noise.grid_path import draw_grid
+from quietq.privacy import Exponential
+from quietq.privacy.relations import whiten
 from reproduction.claims.statement import Measurements, at_most, power, says
 from reproduction.experiment import Decision, Row, decide
 

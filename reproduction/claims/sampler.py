@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from quietq.noise import Exponential, SeededEntropy
-from quietq.noise.exponential_kernels import between, beyond
-from quietq.paper.sampler import SortedPath
+from quietq.noise import SeededEntropy
+from quietq.paper.sampler import SortedPath, between, beyond
+from quietq.privacy import Exponential
 from reproduction.claims.statement import Measurements, power, says
 from reproduction.experiment import Decision, Row, decide
 

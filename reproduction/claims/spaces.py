@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from quietq.noise import Exponential
+from quietq.privacy import Exponential
 from reproduction.claims.statement import at_most, says
 from reproduction.experiment import Row, decide
 from reproduction.hilbert import Differentiable, inner, norm_of, piecewise_linear, section

@@ -16,8 +16,8 @@ import numpy as np
 
 import quietq as qq
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.exponential_kernels import Exponential, Product, whiten
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
+from quietq.privacy.relations import Exponential, whiten
 from quietq.worlds import WALK, NavigationWorld, plan, score, walk_reward
 from reproduction.claims.sampler import dense, seconds
 from reproduction.claims.statement import power
@@ -36,7 +36,7 @@ LINE, SECTION = "norm of a broken line on points", "norm of the kernel's section
 
 def measure_dimension(dimension: int, people: int, queries: int) -> list[Row]:
     """What one more dimension costs, for people as on the walk, with mixed derivatives bounded too."""
-    d, kernel = dimension, Product((BETA,) * dimension)
+    d, kernel = dimension, Exponential((BETA,) * dimension)
     tent = piecewise_linear([0.0, 0.5, 1.0], [0.0, 1.0, 0.0])
     relation = qq.RkhsBall(mixed_radius(people, d), kernel.norm, people=people)
     mechanism = qq.GaussianProcessMechanism.for_relation(relation, qq.Budget(1.0, 1e-5))
@@ -73,7 +73,7 @@ def mixed_radius(people: int, dimension: int) -> float:
 
 def measure_covariance(draws: int, levels: int = 3) -> list[Row]:
     """Are two-dimensional draws what the kernel says they are?"""
-    kernel = Product((BETA, BETA / 2))
+    kernel = Exponential((BETA, BETA / 2))
     grids = (qq.GridPath(kernel, levels, entropy=SeededEntropy(seed)).values for seed in range(draws))
     drawn = np.stack([grid.ravel() for grid in grids])
     axis = np.arange(2**levels + 1) / 2**levels
@@ -104,7 +104,7 @@ def measure_membership(levels: tuple[int, ...]) -> list[Row]:
         for name, values in functions.items():
             norm = norm_on_grid(BETA, x, values)
             found.append(row(DIMENSIONS, f"{PRODUCT}, {name}", "norm on a grid", norm, at=2**level))
-    kernel, ball = Product((BETA, BETA)), qq.people(100, low=0.0, high=0.5, slope=1.0)
+    kernel, ball = Exponential((BETA, BETA)), qq.people(100, low=0.0, high=0.5, slope=1.0)
     found.append(refusal(DIMENSIONS, f"{PRODUCT}, Lipschitz ball", lambda: ball.rkhs_radius(kernel)))
     found.append(refusal(DIMENSIONS, f"{PRODUCT}, Lipschitz bounds", lambda: kernel.norm.of_lipschitz(0.01, 0.04)))
     return found
@@ -238,7 +238,7 @@ def _release(kernel: Kernel) -> Any:
         relation = qq.RkhsBall(0.02, BandLimited(5.0).norm, people=100)
         return FiniteRankMechanism.for_relation(relation, promise).simulate(walk_reward, 0)
     if kernel == "product":
-        relation = qq.RkhsBall(0.02, qq.Product((4.0, 4.0)).norm, people=100)
+        relation = qq.RkhsBall(0.02, qq.Exponential((4.0, 4.0)).norm, people=100)
         mechanism = qq.GaussianProcessMechanism.for_relation(relation, promise, levels=8)
         return mechanism.simulate(lambda s: walk_reward(s[:, 0]) * walk_reward(s[:, 1]), 0)
     relation = qq.people(100, low=0.0, high=0.5, slope=1.0)

@@ -9,8 +9,8 @@ import numpy as np
 
 import quietq as qq
 from quietq import paper, worlds
-from quietq.noise.exponential_kernels import Exponential
 from quietq.paper import FeatureKernel, FiniteRankMechanism
+from quietq.privacy.relations import Exponential
 from quietq.released.private_function import PrivateFunction
 from quietq.worlds import WALK, NavigationWorld, mean_return, walk_reward
 from quietq.worlds.navigation import along_x, along_y

@@ -23,13 +23,10 @@ if TYPE_CHECKING:
         privatise as privatise,
     )
     from quietq.noise import (
-        Additive as Additive,
         Box as Box,
         Columns as Columns,
-        Exponential as Exponential,
         Fourier as Fourier,
         GridPath as GridPath,
-        Product as Product,
         Splines as Splines,
     )
     from quietq.privacy import (
@@ -41,6 +38,7 @@ if TYPE_CHECKING:
         Code as Code,
         Cost as Cost,
         EngineFailed as EngineFailed,
+        Exponential as Exponential,
         InvalidInput as InvalidInput,
         LipschitzBall as LipschitzBall,
         MissingExtra as MissingExtra,
@@ -72,10 +70,11 @@ _ROOMS = {
     "feedback": "Comparisons Ratings Sessions",
     "ledger": "Ledger",
     "mechanisms": "GaussianProcessMechanism clone evaluate_policies plan privatise",
-    "noise": "Additive Box Columns Exponential Fourier GridPath Product Splines",
+    "noise": "Box Columns Fourier GridPath Splines",
     "privacy": (
-        "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed InvalidInput LipschitzBall "
-        "MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories explain people"
+        "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed Exponential InvalidInput "
+        "LipschitzBall MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories explain "
+        "people"
     ),
     "publishing": "check publish to_minari",
     "released": "InvalidRelease PrivateFunction PrivateWorld WorldModel load",

@@ -16,14 +16,13 @@ from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import Mechanism, Query
 from quietq.noise.box import UNIT
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.exponential_kernels import Additive, Exponential, Product
 from quietq.noise.grid_path import GridNoise, draw_grid
 from quietq.noise.laws import BallNoise, Gaussian
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.observed import observed_mechanism
 from quietq.privacy.budget import Cost
 from quietq.privacy.norms import Answers
-from quietq.privacy.relations import LipschitzBall, RkhsBall
+from quietq.privacy.relations import Exponential, LipschitzBall, RkhsBall
 from quietq.worlds import WALK
 
 BUDGET, BALL = Budget(0.9, 1e-4), LipschitzBall(0.01, 0.04)
@@ -58,9 +57,9 @@ def test_paths_of_several_coordinates_are_too() -> None:
     side = np.linspace(0, 1, 5)
     first, second = (np.exp(-kernel.beta * np.abs(side[:, None] - side)) for kernel in (one, other))
     table, tables = rng.normal(size=(5, 5)), rng.normal(size=(2, 5))
-    product = GridNoise(1.0, Product((2.0, 5.0)), 2).distance(table)
+    product = GridNoise(1.0, Exponential((2.0, 5.0)), 2).distance(table)
     assert product**2 == pytest.approx(table.ravel() @ np.linalg.solve(np.kron(first, second), table.ravel()))
-    additive = GridNoise(1.0, Additive((one, other)), 2).distance(tables)
+    additive = GridNoise(1.0, Exponential((2.0, 5.0), summed=True), 2).distance(tables)
     each = [row @ np.linalg.solve(matrix, row) for row, matrix in zip(tables, (first, second), strict=True)]
     assert additive**2 == pytest.approx(sum(each))
 

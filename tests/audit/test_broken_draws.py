@@ -14,10 +14,10 @@ from quietq.audit.draws import audit_draws, optimal_weights
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.exponential_kernels import Exponential
 from quietq.noise.grid_path import GridNoise, GridPath, draw_grid, grid_points
 from quietq.noise.laws import Gaussian
 from quietq.paper.sampler import SortedPath
+from quietq.privacy.relations import Exponential
 
 # One mechanism's noise for two releases; a seed that is known
 

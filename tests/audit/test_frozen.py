@@ -20,7 +20,6 @@ from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.path import GaussianProcessMechanism
 from quietq.noise.box import Box
-from quietq.noise.exponential_kernels import Additive, Exponential, Product
 from quietq.paper import (
     BandLimited,
     FiniteRankMechanism,
@@ -36,7 +35,7 @@ from quietq.paper.attacks.attack_plan import plan_training_checks
 from quietq.paper.attacks.frozen_step import FrozenStep, Search, frozen_sensitivity
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import ObservedRewards
-from quietq.privacy.relations import RkhsBall, Trajectories
+from quietq.privacy.relations import Exponential, RkhsBall, Trajectories
 
 # The part of the stated sensitivity that the search finds at the least.
 LEAST = {
@@ -169,8 +168,8 @@ def test_what_cannot_be_audited_is_refused() -> None:
 
 KERNELS = [
     RkhsBall(0.02, Exponential(3.0).norm), RkhsBall(0.02, Exponential(3.0).norm, actions=3),
-    RkhsBall(0.02, Product((2.0, 4.0)).norm),
-    RkhsBall(0.02, Additive((Exponential(2.0), Exponential(4.0))).norm),
+    RkhsBall(0.02, Exponential((2.0, 4.0)).norm),
+    RkhsBall(0.02, Exponential((2.0, 4.0), summed=True).norm),
 ]  # fmt: skip
 
 

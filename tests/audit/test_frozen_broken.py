@@ -23,14 +23,13 @@ from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.path import Path
 from quietq.mechanisms.release import Mechanism, simulate
 from quietq.noise.box import UNIT
-from quietq.noise.exponential_kernels import Exponential
 from quietq.paper import FiniteRankMechanism, GradientNoise, InputNoise, NetworkValueNoise, OutputNoise, ValueNoise
 from quietq.paper.attacks.frozen_step import frozen_sensitivity
 from quietq.paper.attacks.trajectories_attack import frozen_trajectories
 from quietq.paper.baselines.balle import Evaluation
 from quietq.paper.observed import observed_mechanism
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import Trajectories
+from quietq.privacy.relations import Exponential, Trajectories
 from quietq.worlds import WALK
 
 

@@ -11,10 +11,9 @@ from quietq import Budget, InvalidInput, LipschitzBall, SupBall
 from quietq.audit.neighbours import farthest_move
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
-from quietq.noise.exponential_kernels import Exponential
 from quietq.paper.attacks.on_trainings import pair_reward
 from quietq.paper.attacks.pairs import MOVES, Pair, neighbours
-from quietq.privacy.relations import RkhsBall
+from quietq.privacy.relations import Exponential, RkhsBall
 from quietq.worlds import WALK, find_world
 from quietq.worlds.world import World
 

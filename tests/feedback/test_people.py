@@ -12,7 +12,6 @@ from quietq import Exponential, RkhsBall
 from quietq.feedback import Ratings
 from quietq.mechanisms.knots import IncrementNoise, least_shape
 from quietq.noise.feature_maps import Splines
-from quietq.privacy.kernel_norms import ExponentialNorm
 from quietq.privacy.relations import LipschitzBall
 
 nasty = st.sampled_from([0.0, 1.0, -0.0, 0.5, math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-320, -0.1, 1.1, 2.0])
@@ -122,7 +121,7 @@ def test_additive_functions_keep_the_radius(others, before, after):
     _, other = means(after)
     assert isinstance(people.relation, RkhsBall)
     kernel = people.relation.kernel
-    assert isinstance(kernel, ExponentialNorm)
+    assert isinstance(kernel, Exponential)
     assert kernel.summed
     parts = [Exponential(beta) for beta in kernel.betas]
     moved = math.hypot(*(k.norm_on(GRID, a - b) for k, a, b in zip(parts, one, other, strict=True)))

@@ -10,11 +10,10 @@ from people_data import OK
 from quietq import Accountant, Budget, InvalidInput
 from quietq.feedback import Ratings
 from quietq.mechanisms import GaussianProcessMechanism, privatise
-from quietq.noise.exponential_kernels import Additive, Exponential
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.privacy import people as people_relation
 from quietq.privacy.errors import QuietqError
-from quietq.privacy.relations import RkhsBall
+from quietq.privacy.relations import Exponential, RkhsBall
 
 BUDGET = Budget(0.9, 1e-4)
 READING = {**OK, "people": 50}
@@ -77,7 +76,7 @@ def test_an_error_of_the_callers_function_is_named_and_not_quoted(error: type[Ex
 
     relation = people_relation(50, 0, 1, 2)
     mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=4)
-    kernel = Additive((Exponential(1.0),) * 2)
+    kernel = Exponential((1.0,) * 2, summed=True)
     several = GaussianProcessMechanism.for_relation(RkhsBall(0.1, kernel.norm), BUDGET, levels=4)
     tries = [lambda: mechanism.apply(fails), lambda: mechanism.simulate(fails, 0)]
     tries.append(lambda: several.apply([fails, fails]))

@@ -8,9 +8,9 @@ from ledger_cases import BUDGET, FIFTY
 from quietq import (
     Budget,
     BudgetExhausted,
+    Exponential,
     InvalidInput,
     LipschitzBall,
-    Product,
     RkhsBall,
     SupBall,
     Trajectories,
@@ -146,7 +146,7 @@ def test_what_is_protected_must_be_said(ledger: Ledger):
 
 
 def test_a_relation_in_any_kernel_is_kept(ledger: Ledger):
-    ledger.account("ratings").charge(Cost.gaussian(0.1), RkhsBall(0.02, Product((1.0, 2.0)).norm))
+    ledger.account("ratings").charge(Cost.gaussian(0.1), RkhsBall(0.02, Exponential((1.0, 2.0)).norm))
     assert str(ledger.balance("ratings").unit).startswith("rewards whose difference has norm")
 
 

@@ -10,10 +10,10 @@ from scipy.stats import chi2, norm
 from quietq import Budget, people, privatise
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.path import Path
-from quietq.noise import Exponential
 from quietq.noise.box import UNIT
 from quietq.noise.entropy import SystemEntropy
 from quietq.paper.baselines.balle import Admissible
+from quietq.privacy import Exponential
 
 BUDGET = Budget(0.9, 1e-4)
 

@@ -8,7 +8,6 @@ import pytest
 from walk_mechanism import BUDGET, PEOPLE, walk_reward
 
 from quietq import (
-    Additive,
     Budget,
     Certificate,
     Exponential,
@@ -17,13 +16,11 @@ from quietq import (
     LipschitzBall,
     NoRkhsRadius,
     PrivacyWarning,
-    Product,
     RkhsBall,
     SupBall,
 )
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
 from quietq.privacy import Code
-from quietq.privacy.norms import ExponentialNorm
 
 
 def test_the_certificate_says_how_a_band_limited_function_was_read():
@@ -47,7 +44,7 @@ def test_the_certificate_names_the_box_and_the_relation_whoever_vouches_for_it()
 
 
 def test_the_certificate_says_which_norm_is_protected():
-    additive = Additive((Exponential(1.0), Exponential(2.0)))
+    additive = Exponential((1.0, 2.0), summed=True)
     mechanism = GaussianProcessMechanism(additive, 0.1, BUDGET, levels=4)
     text = str(mechanism.apply([np.sin, np.cos]).certificate)
     assert "norm at most 0.1 (the parts' own norms, squared and summed) in the additive kernel" in text
@@ -65,7 +62,7 @@ def test_certificate_of_a_release():
     assert Certificate.from_json(certificate.to_json()) == certificate
     assert json.loads(certificate.to_json())["relation"]["people"] == 50
     assert not certificate.assumptions[0].enforced  # nobody has checked the relation yet
-    assert query.norm == ExponentialNorm((4.0,))
+    assert query.norm == Exponential((4.0,))
 
 
 def test_a_sensitivity_below_the_relations_radius_is_refused():
@@ -84,7 +81,7 @@ def test_relations_without_a_radius_are_refused():
     with pytest.raises(NoRkhsRadius):
         GaussianProcessMechanism.for_relation(SupBall(1.0), BUDGET)
     with pytest.raises(NoRkhsRadius):
-        GaussianProcessMechanism(Product((1.0, 1.0)), 1.0, BUDGET, relation=LipschitzBall(1.0, 1.0))
+        GaussianProcessMechanism(Exponential((1.0, 1.0)), 1.0, BUDGET, relation=LipschitzBall(1.0, 1.0))
 
 
 def test_a_pure_budget_is_refused():

@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 from walk_mechanism import BUDGET, PEOPLE, mechanism_for, walk_reward
 
-from quietq import (
-    Accountant,
-    Additive,
-    Exponential,
-    GaussianProcessMechanism,
-    InvalidInput,
-    Product,
-    RkhsBall,
-    people,
-)
+from quietq import Accountant, Exponential, GaussianProcessMechanism, InvalidInput, RkhsBall, people
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
 
 
@@ -39,11 +30,11 @@ def test_more_outputs_than_the_relation_lets_change_are_refused():
     ("kernel", "f"),
     [
         (Exponential(4.0), lambda s: np.stack([s, s], axis=-1)),
-        (Product((1.0, 1.0)), lambda s: s**2),  # elementwise, where one value a row was meant
+        (Exponential((1.0, 1.0)), lambda s: s**2),  # elementwise, where one value a row was meant
         (FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2), np.ones((2, 2))),
         (FeatureKernel(lambda x: x, rank=2, dimension=2), np.ones((2, 2))),
         (BandLimited(2.0), lambda s: np.stack([s, s], axis=-1)),
-        (Additive((Exponential(1.0),) * 2), [lambda s: np.stack([s, s], axis=-1)] * 2),
+        (Exponential((1.0,) * 2, summed=True), [lambda s: np.stack([s, s], axis=-1)] * 2),
     ],
 )
 def test_an_rkhs_ball_is_for_as_many_outputs_as_it_declares(kernel, f):
@@ -74,7 +65,7 @@ def test_a_table_too_large_for_its_outputs_is_refused_before_anything_is_spent(m
 
 
 def test_parts_with_different_outputs_are_refused_before_anything_is_spent():
-    kernel, accountant = Additive((Exponential(1.0),) * 2), Accountant(BUDGET)
+    kernel, accountant = Exponential((1.0,) * 2, summed=True), Accountant(BUDGET)
     relation = RkhsBall(0.1, kernel.norm, actions=2)
     mechanism = GaussianProcessMechanism.for_relation(relation, BUDGET, levels=4, account=accountant)
     for other in (lambda s: s[:, None], lambda s: np.stack([s, s], axis=-1)):
@@ -85,7 +76,7 @@ def test_parts_with_different_outputs_are_refused_before_anything_is_spent():
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 7])
 def test_additive_tables_are_fine_in_any_dimension(dimension):
-    kernel = Additive((Exponential(1.0),) * dimension)
+    kernel = Exponential((1.0,) * dimension, summed=True)
     assert GaussianProcessMechanism(kernel, 0.1, BUDGET).levels == 16
 
 
@@ -99,11 +90,11 @@ def test_weights_that_are_no_numbers(weights):
 
 def test_product_additive_features_and_band_limited():
     two = [(0, 1), (0, 2)]
-    product = Product((1.0, 2.0))
+    product = Exponential((1.0, 2.0))
     private = GaussianProcessMechanism(product, 0.1, BUDGET, domain=two).apply(lambda s: s[:, 0] * s[:, 1])
     assert private([[0.1, 0.2], [1, 2]]).shape == (2,)
 
-    additive = Additive((Exponential(1.0), Exponential(2.0)))
+    additive = Exponential((1.0, 2.0), summed=True)
     mechanism = GaussianProcessMechanism(additive, 0.1, BUDGET, domain=two)
     private = mechanism.apply([np.sin, np.cos])
     assert private([[0.1, 0.2], [1, 2]]).shape == (2,)

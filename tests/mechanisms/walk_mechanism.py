@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from quietq import Budget, GaussianProcessMechanism, people
-from quietq.noise import Kernel
+from quietq import Budget, Exponential, GaussianProcessMechanism, people
 from quietq.paper import FiniteRank, FiniteRankMechanism
 from quietq.released import PrivateTable
 
@@ -20,5 +19,5 @@ def table(private):
     return private.values
 
 
-def mechanism_for(kernel: Kernel) -> type[GaussianProcessMechanism]:
+def mechanism_for(kernel: Exponential | FiniteRank) -> type[GaussianProcessMechanism]:
     return FiniteRankMechanism if isinstance(kernel, FiniteRank) else GaussianProcessMechanism

@@ -5,14 +5,15 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import kstest
 
-from quietq.noise.exponential_kernels import Exponential, Kernel, whiten
+from quietq.paper import FiniteRank
+from quietq.privacy.relations import Exponential, whiten
 
 TAIL = 1e-6
 
 
-def p_value(kernel: Kernel, points: np.ndarray, samples: np.ndarray) -> float:
+def p_value(kernel: Exponential | FiniteRank, points: np.ndarray, samples: np.ndarray) -> float:
     """p of the hypothesis that rows of `samples` are paths of `kernel` at increasing, distinct `points`."""
-    if isinstance(kernel, Exponential):
+    if isinstance(kernel, Exponential) and kernel.dimension == 1:
         white = whiten(kernel.beta, points, samples)
     else:
         white = np.linalg.solve(np.linalg.cholesky(kernel.covariance(points, points)), samples.T).T
@@ -23,7 +24,7 @@ def p_value(kernel: Kernel, points: np.ndarray, samples: np.ndarray) -> float:
     return float(min(pooled, *(4 * kstest(white @ d, "norm").pvalue for d in directions)))
 
 
-def largest_covariance_error(kernel: Kernel, points: np.ndarray, samples: np.ndarray) -> float:
+def largest_covariance_error(kernel: Exponential | FiniteRank, points: np.ndarray, samples: np.ndarray) -> float:
     """The largest deviation of a sample covariance from the kernel's, in standard errors."""
     exact = kernel.covariance(points, points)
     variance = np.diag(exact)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from laws import TAIL, p_value, sample
 
-from quietq.noise import Exponential
 from quietq.noise.exact_gaussian import ROOM, Chance, draw_normals
 from quietq.noise.exact_path import ExactPath
 from quietq.noise.rounding import rounding_step, worst_norm
+from quietq.privacy import Exponential
 
 SIGMA, LEVELS = 0.3, 6
 STEP, GAP = rounding_step(SIGMA), 2.0**-LEVELS

@@ -13,12 +13,13 @@ from scipy.stats import chi2
 
 from quietq import Budget, GaussianProcessMechanism, people, privatise
 from quietq.mechanisms.knots import KnotNoise
-from quietq.noise import Additive, Box, Exponential, Product
+from quietq.noise import Box
 from quietq.noise.entropy import SystemEntropy
 from quietq.noise.exact_gaussian import ROOM, Chance, add_exactly, draw_normals, inverse
 from quietq.noise.grid_path import GridNoise, step_of, stretch
 from quietq.noise.laws import Gaussian
 from quietq.noise.rounding import rounding_step
+from quietq.privacy import Exponential
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import Answers
 
@@ -57,8 +58,8 @@ CASES = {
     "path": (GridNoise(0.3, KERNEL, 3), (9,), along(4.0, 3)),
     "far apart": (GridNoise(0.3, OTHER, 3), (9,), along(300.0, 3)),
     "outputs": (GridNoise(0.3, KERNEL, 2), (5, 2), np.kron(along(4.0, 2), TWICE)),
-    "product": (GridNoise(0.3, Product((4.0, 300.0)), 2), (5, 5), np.kron(along(4.0, 2), along(300.0, 2))),
-    "sum": (GridNoise(0.3, Additive((KERNEL, OTHER)), 2), (2, 5), apart(along(4.0, 2), along(300.0, 2))),
+    "product": (GridNoise(0.3, Exponential((4.0, 300.0)), 2), (5, 5), np.kron(along(4.0, 2), along(300.0, 2))),
+    "sum": (GridNoise(0.3, Exponential((4.0, 300.0), summed=True), 2), (2, 5), apart(along(4.0, 2), along(300.0, 2))),
     "knots": (KnotNoise(0.3, ROOT), (5,), np.vectorize(Fraction, otypes=[object])(inverse(ROOT))),
 }
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from quietq import InvalidInput, RkhsBall
-from quietq.noise import Additive, Exponential, Product
-from quietq.noise.exponential_kernels import between, beyond
 from quietq.paper import BandLimited, FeatureKernel
+from quietq.paper.sampler import between, beyond
+from quietq.privacy import Exponential
 from reproduction.hilbert import Differentiable, inner, norm_of, piecewise_linear, section
 
 SMOOTH = Differentiable(lambda x: np.sin(3 * x) + x**2, lambda x: 3 * np.cos(3 * x) + 2 * x)
@@ -65,13 +65,13 @@ def test_no_function_of_the_ball_exceeds_its_radius(shape, beta, radius, lipschi
 def test_product_and_additive_norms_by_their_parts():
     parts, f = (Exponential(2.0), Exponential(5.0)), (SMOOTH, TENT)
     norms = [norm_of(part, one) for part, one in zip(parts, f, strict=True)]
-    assert norm_of(Product((2.0, 5.0)), f) == pytest.approx(math.prod(norms))
-    assert norm_of(Additive(parts), f) == pytest.approx(math.hypot(*norms))
+    assert norm_of(Exponential((2.0, 5.0)), f) == pytest.approx(math.prod(norms))
+    assert norm_of(Exponential((2.0, 5.0), summed=True), f) == pytest.approx(math.hypot(*norms))
 
 
 def test_product_refuses_a_fourth_dimension():
-    with pytest.raises(InvalidInput, match=r"use Additive beyond that"):
-        Product((1.0,) * 4)
+    with pytest.raises(InvalidInput, match=r"give summed=True beyond that"):
+        Exponential((1.0,) * 4)
 
 
 @pytest.mark.parametrize("half_width", [0.1, 1.0, 20.0, 100.0])
@@ -124,8 +124,8 @@ def test_a_band_too_wide_for_a_machine_is_refused():
 
 
 def test_parts_that_are_none():
-    with pytest.raises(InvalidInput, match="at least one Exponential"):
-        Additive(())
+    with pytest.raises(InvalidInput, match="number of betas must be a whole number of at least 1, not 0"):
+        Exponential(())
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from laws import TAIL, largest_covariance_error, p_value, sample
 
-from quietq.noise import Additive, Exponential, GridPath, Product, SeededEntropy
-from quietq.noise.exponential_kernels import whiten
+from quietq.noise import GridPath, SeededEntropy
 from quietq.paper import BandLimited, FeatureKernel
 from quietq.paper.sampler import SortedPath
+from quietq.privacy import Exponential
+from quietq.privacy.relations import whiten
 from reproduction.feature_path import FeaturePath
 
 BETAS = [1e-3, 1.0, 10.0, 1.6e4]
@@ -51,7 +52,7 @@ def test_whole_grid(beta):
 
 @pytest.mark.parametrize("betas", [slow((1e-3, 1.0)), (10.0, 2.0), slow((1.6e4, 1.0)), (1.0, 2.0, 3.0)])
 def test_product_paths(betas):
-    kernel = Product(betas)
+    kernel = Exponential(betas)
     rng = np.random.default_rng(3)
     points = rng.integers(0, 2**5 + 1, (8, len(betas))) / 2**5
     points[0], points[1] = 0.0, 1.0
@@ -60,7 +61,7 @@ def test_product_paths(betas):
 
 
 def test_additive_path():
-    kernel = Additive((Exponential(1.0), Exponential(10.0), Exponential(0.1)))
+    kernel = Exponential((1.0, 10.0, 0.1), summed=True)
     points = np.random.default_rng(4).integers(0, 2**6 + 1, (8, 3)) / 2**6
     check(kernel, points, sample(lambda i: GridPath(kernel, levels=6, entropy=SeededEntropy(i)), points, 800))
 

@@ -11,10 +11,11 @@ from hypothesis import given, strategies as st
 from scipy.stats import kstest
 
 from quietq import BudgetExhausted, InvalidInput
-from quietq.noise import Additive, Box, Exponential, GridPath, Product, SeededEntropy, SystemEntropy
+from quietq.noise import Box, GridPath, SeededEntropy, SystemEntropy
 from quietq.noise.grid_path import check_grid
 from quietq.paper import BandLimited
 from quietq.paper.sampler import SortedPath
+from quietq.privacy import Exponential
 from reproduction.feature_path import FeaturePath
 
 ONE_DIMENSIONAL = {
@@ -59,8 +60,8 @@ def test_queries_that_make_no_sense(name, states, message):
 
 def test_more_dimensions():
     for path in (
-        GridPath(Product((1.0, 2.0)), levels=4, domain=[(0, 1), (5, 9)]),
-        GridPath(Additive((Exponential(1.0), Exponential(2.0))), levels=4, domain=[(0, 1), (5, 9)]),
+        GridPath(Exponential((1.0, 2.0)), levels=4, domain=[(0, 1), (5, 9)]),
+        GridPath(Exponential((1.0, 2.0), summed=True), levels=4, domain=[(0, 1), (5, 9)]),
     ):
         assert path([0.5, 7.0]).shape == ()
         assert path(np.full((3, 2, 2), [0.5, 7.0])).shape == (3, 2)
@@ -69,7 +70,7 @@ def test_more_dimensions():
         with pytest.raises(InvalidInput, match="within"):
             path([0.5, 4.0])
     with pytest.raises(InvalidInput, match=r"domain has 1 dimension, \[0, 1\], but the kernel has 2"):
-        GridPath(Product((1.0, 2.0)), domain=(0, 1))
+        GridPath(Exponential((1.0, 2.0)), domain=(0, 1))
     with pytest.raises(InvalidInput, match="domain has 2 dimensions"):
         SortedPath(Exponential(1.0), domain=[(0, 1), (0, 1)])
 
@@ -102,9 +103,9 @@ def test_tables_too_large_for_a_machine_are_refused():
     with pytest.raises(InvalidInput, match="use fewer levels"):
         GridPath(Exponential(1.0), levels=10**9)  # at once: 2^levels is never computed
     with pytest.raises(InvalidInput, match="use fewer levels"):
-        GridPath(Product((1.0, 1.0, 1.0)), levels=10)
+        GridPath(Exponential((1.0, 1.0, 1.0)), levels=10)
     assert check_grid(Exponential(1.0), 26) == (2**26 + 1,)
-    assert check_grid(Product((1.0, 1.0)), 12, outputs=4) == (4097, 4097)
+    assert check_grid(Exponential((1.0, 1.0)), 12, outputs=4) == (4097, 4097)
     for levels, outputs in ((27, 1), (26, 2)):
         with pytest.raises(InvalidInput, match="use fewer levels"):
             check_grid(Exponential(1.0), levels, outputs)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from laws import TAIL, p_value, sample
 
-from quietq.noise import Exponential, SeededEntropy
-from quietq.noise.exponential_kernels import between
-from quietq.paper.sampler import SortedPath
+from quietq.noise import SeededEntropy
+from quietq.paper.sampler import SortedPath, between
+from quietq.privacy import Exponential
 
 POINTS = np.array([0.0, 0.1, 0.3, 0.35, 0.7, 1.0])
 

@@ -17,11 +17,11 @@ from quietq.feedback.buckets import Buckets, Engine
 from quietq.feedback.extension import Extension
 from quietq.feedback.ratings import Ratings
 from quietq.mechanisms import GaussianProcessMechanism
-from quietq.noise import Additive, Exponential, Kernel, Product
 from quietq.noise.box import Box
 from quietq.noise.grid_path import grid_points
 from quietq.noise.rounding import FLOAT64, worst_norm
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
+from quietq.privacy import Exponential
 from quietq.privacy.relations import LipschitzBall
 
 torch = pytest.importorskip("torch")
@@ -51,14 +51,16 @@ def test_points_that_keep_their_distance() -> None:
 
 def test_products_sums_and_weights() -> None:
     levels = 3
-    product = Product((0.5, 6.0))
+    product = Exponential((0.5, 6.0))
     points = grid_points(GaussianProcessMechanism(product, 1.0, BUDGET, levels=levels).box, levels)
     rng = np.random.default_rng(2)
     signs = np.vstack([rng.choice([-1.0, 1.0], (100, len(points))), (-1.0) ** np.rint(points.sum(axis=1) * 2**levels)])
     norms = [product.norm_on(points, sign) for sign in signs]
     assert max(norms) == pytest.approx(worst_norm(product, levels))
-    additive = Additive((Exponential(1.0), Exponential(3.0)))
-    assert worst_norm(additive, 5) == pytest.approx(math.hypot(*(worst_norm(part, 5) for part in additive.parts)))
+    additive = Exponential((1.0, 3.0), summed=True)
+    assert worst_norm(additive, 5) == pytest.approx(
+        math.hypot(*(worst_norm(Exponential(beta), 5) for beta in additive.betas))
+    )
     assert FeatureKernel(lambda x: np.ones((len(x), 9)), rank=9).worst_projection == 3
     band = BandLimited(3.0)
     longest = np.linalg.svd(band.project(np.eye(2 * band.rank)), compute_uv=False)[0] * math.sqrt(2 * band.rank)
@@ -176,8 +178,8 @@ def test_whole_and_double_numbers_cost_nothing(f: Callable[[np.ndarray], Any]) -
     assert mechanism.apply(f).certificate.sigma == pytest.approx(ball.rkhs_radius(mechanism.kernel) / BUDGET.mu)
 
 
-@pytest.mark.parametrize("kernel", [Exponential(0.1), Exponential(4.0), Product((1.0, 1.0)), BandLimited(20.0)])
-def test_the_allowance_for_float64_is_small(kernel: Kernel) -> None:
+@pytest.mark.parametrize("kernel", [Exponential(0.1), Exponential(4.0), Exponential((1.0, 1.0)), BandLimited(20.0)])
+def test_the_allowance_for_float64_is_small(kernel: Exponential | BandLimited) -> None:
     kind = FiniteRankMechanism if isinstance(kernel, BandLimited) else GaussianProcessMechanism
     mechanism = kind(kernel, 1.0, BUDGET)
     stretch = kernel.stretch if isinstance(kernel, BandLimited) else 1.0

@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 from quietq import Budget, InvalidInput, NoRkhsRadius, SupBall, people
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy, SystemEntropy
-from quietq.noise.exponential_kernels import Additive, Exponential
 from quietq.paper import FeatureKernel
 from quietq.paper.agents import protect
 from quietq.paper.agents.in_loop_method import UnitSteps, whole_noise
@@ -29,7 +28,7 @@ from quietq.paper.baselines.output import OutputNoise
 from quietq.paper.baselines.value import ValueNoise
 from quietq.paper.baselines.value_network import NetworkValueNoise, unit_sensitivity
 from quietq.paper.baselines.venkitasubramaniam import InputNoise
-from quietq.privacy.relations import RkhsBall, Trajectories
+from quietq.privacy.relations import Exponential, RkhsBall, Trajectories
 
 RADIUS, BUDGET = 0.3, Budget(0.9, 1e-4)
 SPACES = EnvironmentSpaces(Box((0.0,), (1.0,)), 2, 50)
@@ -197,7 +196,7 @@ def test_noise_that_whole_numbers_do_not_hold_is_refused() -> None:
 def test_radius_of_one_reward() -> None:
     assert people(100, 0, 0.5, 1).sup_radius == 0.005
     assert RkhsBall(0.2, Exponential(3.0).norm).sup_radius == 0.2
-    assert RkhsBall(0.2, Additive((Exponential(3.0),) * 4).norm).sup_radius == pytest.approx(0.4)
+    assert RkhsBall(0.2, Exponential((3.0,) * 4, summed=True).norm).sup_radius == pytest.approx(0.4)
     with pytest.raises(InvalidInput, match="how much one reward can change"):
         _ = Trajectories(10, 1.0).sup_radius
     assert issubclass(NoRkhsRadius, InvalidInput)

@@ -23,7 +23,6 @@ from quietq.privacy.certificate import certifying
 from quietq.privacy.norms import (
     AnyNorm,
     EncodedMoments,
-    ExponentialNorm,
     IncrementGauge,
     MeanOfPeople,
     ObservedRewards,
@@ -35,7 +34,7 @@ from quietq.privacy.relations import AnyRelation, Arrivals, OnePerson, Trajector
 
 BUDGET = Budget(0.9, 1e-4)
 BALL = people(50, 0, 0.5, 1)
-KERNEL = ExponentialNorm((4.0,))
+KERNEL = Exponential((4.0,))
 RADIUS = BALL.rkhs_radius(KERNEL)
 CHOSEN, FAIR = Code.CHOSEN(), Code.FAIR()
 STANDS_ON = (CHOSEN, FAIR, Code.NO_ACCOUNT(), Code.NEIGHBOURS(), Code.OWN_CODE(), Code.INDEPENDENT())
@@ -108,7 +107,7 @@ def test_it_cannot_be_changed():
     with pytest.raises(AttributeError):
         certificate.queries[0].size = 9.0  # pyright: ignore[reportAttributeAccessIssue]
     betas = [1.0]
-    kept = certified(RkhsBall(RADIUS, ExponentialNorm(betas)), ExponentialNorm(betas))  # pyright: ignore[reportArgumentType]
+    kept = certified(RkhsBall(RADIUS, Exponential(betas)), Exponential(betas))  # pyright: ignore[reportArgumentType]
     betas.append(2.0)
     stated = kept.to_dict()
     assert stated["relation"]["kernel"]["betas"] == stated["queries"][0]["norm"]["betas"] == [1.0]
@@ -155,7 +154,7 @@ RKHS = RkhsBall(1.0, Exponential(4.0)).to_dict()  # pyright: ignore[reportArgume
         ([(f"{NORM}.betas", [math.nan])], "betas must be a finite number"),
         ([(f"{NORM}.betas", [1e-90])], "is below"),
         ([(f"{NORM}.betas", [1e-120])], "betas must be above"),
-        ([(f"{NORM}.betas", [])], "length >= 1"),
+        ([(f"{NORM}.betas", [])], "number of betas must be a whole number of at least 1"),
         ([(f"{NORM}.betas", [1.0, 1.0])], "Nothing bounds"),
         ([(NORM, {"kind": "knots", "shape": [[1.0, 0.0]]})], "a square of 1 to 8 rows"),
         ([(NORM, {"kind": "knots", "shape": [[1.0, 2.0], [2.0, 1.0]]})], "Nothing bounds"),
@@ -338,8 +337,8 @@ def test_every_relation_of_ours_is_known_and_others_are_not_certified():
     for relation, norm in (
         (SupBall(RADIUS / 2), observed),
         (Ball(RADIUS / 2, 9.0, actions=3), observed),
-        (Ball(RADIUS / 4, RADIUS / 4, actions=2), ExponentialNorm((1.0,))),
-        (RkhsBall(RADIUS, ExponentialNorm((1.0,)), people=3), ExponentialNorm((1.0,))),
+        (Ball(RADIUS / 4, RADIUS / 4, actions=2), Exponential((1.0,))),
+        (RkhsBall(RADIUS, Exponential((1.0,)), people=3), Exponential((1.0,))),
     ):
         assert certified(relation, norm).standing == "certified"
     for relation in (Trajectories(9, 1.0), Trajectories(9, 1.0, horizon=5)):
@@ -358,7 +357,7 @@ def test_a_field_stated_twice_is_refused(text):
 
 
 def test_the_box_is_part_of_it():
-    plane = ExponentialNorm((1.0, 2.0))
+    plane = Exponential((1.0, 2.0))
     certificate = certified(RkhsBall(RADIUS, plane), plane, domain=[[0, 10.0], [-1, 1]])
     assert certificate.domain == ((0.0, 10.0), (-1.0, 1.0))
     assert certificate.to_dict()["domain"] == [[0.0, 10.0], [-1.0, 1.0]]
@@ -463,7 +462,7 @@ def test_no_certificate_takes_long_to_read() -> None:
 
 def test_a_lipschitz_ball_has_no_norm_in_a_kernel_of_several_coordinates() -> None:
     """It is of one, so a file that puts them together is refused, and nothing fails."""
-    for norm in (ExponentialNorm((4.0, 4.0)), ExponentialNorm((4.0, 4.0), summed=True)):
+    for norm in (Exponential((4.0, 4.0)), Exponential((4.0, 4.0), summed=True)):
         query = AnsweredQuery(norm, "gaussian", 1.0, 10.0).to_dict()
         with pytest.raises(InvalidCertificate):
             Certificate.from_dict({**GOOD, "relation": Ball(0.01, 0.04).to_dict(), "queries": [query]})

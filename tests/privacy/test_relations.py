@@ -7,14 +7,12 @@ import pytest
 
 from quietq import (
     Accountant,
-    Additive,
     Budget,
     Exponential,
     GaussianProcessMechanism,
     InvalidInput,
     LipschitzBall,
     NoRkhsRadius,
-    Product,
     RkhsBall,
     SupBall,
     people as people_relation,
@@ -79,8 +77,10 @@ def test_those_that_have_no_radius_say_why():
     with pytest.raises(NoRkhsRadius, match="arbitrarily rough"):
         SupBall(1.0).best_beta()
     with pytest.raises(NoRkhsRadius, match="one dimension"):
-        LipschitzBall(1.0, 1.0).rkhs_radius(Product((1.0, 1.0)))
-    assert LipschitzBall(1.0, 1.0).rkhs_radius(Product((1.0,))) == LipschitzBall(1.0, 1.0).rkhs_radius(Exponential(1.0))
+        LipschitzBall(1.0, 1.0).rkhs_radius(Exponential((1.0, 1.0)))
+    assert LipschitzBall(1.0, 1.0).rkhs_radius(Exponential((1.0,))) == LipschitzBall(1.0, 1.0).rkhs_radius(
+        Exponential(1.0)
+    )
     with pytest.raises(NoRkhsRadius, match="not bounded in the norm of the band-limited kernel"):
         LipschitzBall(1.0, 1.0).rkhs_radius(BandLimited(3.0))
     with pytest.raises(NoRkhsRadius, match="same kernel"):
@@ -97,9 +97,11 @@ def test_rkhs_ball_of_people():
 
 
 def test_additive_radius():
-    kernel = Additive((Exponential(4.0), Exponential(2.0)))
+    kernel = Exponential((4.0, 2.0), summed=True)
     balls = [LipschitzBall(0.01, 0.04), LipschitzBall(0.02, 0.04)]
-    expected = math.hypot(*(ball.rkhs_radius(part) for ball, part in zip(balls, kernel.parts, strict=True)))
+    expected = math.hypot(
+        *(ball.rkhs_radius(Exponential(beta)) for ball, beta in zip(balls, kernel.betas, strict=True))
+    )
     assert kernel.radius_of(balls) == pytest.approx(expected)
     with pytest.raises(InvalidInput, match="One ball per coordinate"):
         kernel.radius_of(balls[:1])

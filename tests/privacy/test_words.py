@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quietq import Additive, Exponential, Product, RkhsBall, SupBall, people
+from quietq import Exponential, RkhsBall, SupBall, people
 from quietq.paper import BandLimited, FeatureKernel
 from quietq.privacy.records import read_record
 from quietq.privacy.relations import AnyRelation, Arrivals, OnePerson, Trajectories
@@ -14,11 +14,11 @@ from quietq.privacy.relations import AnyRelation, Arrivals, OnePerson, Trajector
     [
         (Exponential(4.0), "the exponential kernel with beta 4", ""),
         (
-            Additive((Exponential(4.0), Exponential(2.5))),
+            Exponential((4.0, 2.5), summed=True),
             "the additive kernel with beta 4 and 2.5",
             " (the parts' own norms, squared and summed)",
         ),
-        (Product((1.0, 2.0, 3.0)), "the product kernel with beta 1, 2 and 3", ""),
+        (Exponential((1.0, 2.0, 3.0)), "the product kernel with beta 1, 2 and 3", ""),
         (FeatureKernel(np.cos, rank=1), "the kernel of 1 feature (cos)", " (the norm of the weights)"),
         (BandLimited(20.0, 1e-12), "the band-limited kernel with half-width 20 (84 terms)", ""),
     ],

@@ -9,19 +9,7 @@ from unittest import mock
 import numpy as np
 import polars as pl
 
-from quietq import (
-    Additive,
-    Box,
-    Budget,
-    Exponential,
-    Fourier,
-    GaussianProcessMechanism,
-    Product,
-    Ratings,
-    Sessions,
-    SupBall,
-    people,
-)
+from quietq import Box, Budget, Exponential, Fourier, GaussianProcessMechanism, Ratings, Sessions, SupBall, people
 from quietq.mechanisms import moments, privatise, rounds
 from quietq.mechanisms.clone import CloneSettings, Cloning
 from quietq.mechanisms.release import release, simulate as simulate_release
@@ -78,10 +66,10 @@ def make(kind: str, simulate: int | None = None) -> Publishable:
     if kind == "outputs":
         mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1, actions=2), BUDGET, levels=5)
         return mechanism.apply(pair) if simulate is None else mechanism.simulate(pair, simulate)
-    additive = Additive((Exponential(4.0), Exponential(2.0)))
+    additive = Exponential((4.0, 2.0), summed=True)
     kernel, domain, f = {
         "table": (Exponential(4.0), (-1, 3), tent),
-        "plane": (Product((1.0, 2.0)), [(0, 1), (2, 5)], lambda s: s[:, 0] * s[:, 1]),
+        "plane": (Exponential((1.0, 2.0)), [(0, 1), (2, 5)], lambda s: s[:, 0] * s[:, 1]),
         "sum": (additive, [(0, 1), (2, 5)], [tent, lambda s: s**2]),
     }[kind]
     mechanism = GaussianProcessMechanism(kernel, 0.02, BUDGET, domain=domain, levels=5)

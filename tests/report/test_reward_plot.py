@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quietq import (
-    Budget,
-    Exponential,
-    GaussianProcessMechanism,
-    InvalidInput,
-    MissingExtra,
-    PrivateFunction,
-    Product,
-    people,
-)
+from quietq import Budget, Exponential, GaussianProcessMechanism, InvalidInput, MissingExtra, PrivateFunction, people
 from quietq.cli.report import plot_function
 from quietq.cli.report.pictures import promise
 from quietq.mechanisms import privatise
@@ -49,7 +40,7 @@ REWARDS = {
     "knots": lambda: privatise(tent, BUDGET, noise="knots", pieces=4, relation=RELATION),
     "pure": lambda: privatise(tent, BUDGET, noise="k-norm", pieces=4, relation=RELATION),
     "weights": lambda: FiniteRankMechanism(BandLimited(2.0), 0.02, BUDGET).apply(tent),
-    "map": lambda: made(Product((1.0, 1.0)), lambda s: tent(s[:, 0]) * s[:, 1], [(0, 1), (-2, 2)]),
+    "map": lambda: made(Exponential((1.0, 1.0)), lambda s: tent(s[:, 0]) * s[:, 1], [(0, 1), (-2, 2)]),
     "two maps": lambda: PrivateTable(
         np.linspace(0, 1, 50).reshape(5, 5, 2), 2, Box((0.0, 0.0), (1.0, 1.0)), REWARDS["table"]().certificate
     ),

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from quietq.noise import Exponential, GridPath, SeededEntropy
+from quietq.noise import GridPath, SeededEntropy
 from quietq.noise.grid_path import draw_grid
+from quietq.privacy import Exponential
 from reproduction.claims import paths
 
 

@@ -4,9 +4,10 @@ import time
 
 import numpy as np
 
-from quietq.noise import Exponential, SeededEntropy
+from quietq.noise import SeededEntropy
 from quietq.paper import BandLimited
 from quietq.paper.sampler import SortedPath
+from quietq.privacy import Exponential
 from reproduction.claims import sampler, statements_of
 from reproduction.claims.statement import power
 from reproduction.feature_path import FeaturePath

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from quietq.noise import Exponential
 from quietq.paper import BandLimited
+from quietq.privacy import Exponential
 from reproduction.claims import spaces, statements_of
 from reproduction.hilbert import norm_of
 

@@ -9,7 +9,7 @@ import pytest
 
 import quietq as qq
 from quietq import paper
-from quietq.noise.exponential_kernels import Product
+from quietq.privacy.relations import Exponential
 from reproduction.engine import carry_out
 from reproduction.experiment import tables_of
 from reproduction.extensions import EXTENSIONS, kernels, learners, rows as row, worlds
@@ -109,7 +109,7 @@ def test_norms_on_grids_are_the_kernels():
     axis = np.arange(9) / 8
     values = np.random.default_rng(0).normal(size=(9, 9))
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    dense = Product((kernels.BETA, kernels.BETA)).norm_on(points, values.ravel())
+    dense = Exponential((kernels.BETA, kernels.BETA)).norm_on(points, values.ravel())
     assert kernels.norm_on_grid(kernels.BETA, axis, values) == pytest.approx(dense, rel=1e-9)
 
 
@@ -119,7 +119,7 @@ def test_a_relu_unit_has_no_norm_in_the_product_kernel():
     assert 1.3 < growth(rows, "product kernel, ReLU unit") < math.sqrt(2) + 1e-6  # squares grow with the cells
     smooth = row.values(rows, row.DIMENSIONS, "product kernel, smooth peak", "norm on a grid")[-1]
     tent = piecewise_linear([0.0, 0.5, 1.0], [0.0, 1.0, 0.0])
-    assert smooth == pytest.approx(0.5 * norm_of(Product((kernels.BETA,) * 2), [tent, tent]), rel=1e-3)
+    assert smooth == pytest.approx(0.5 * norm_of(Exponential((kernels.BETA,) * 2), [tent, tent]), rel=1e-3)
     assert growth(rows, "product kernel, tanh unit") == pytest.approx(1, abs=1e-3)
     assert "not bounded in the norm of the product kernel" in row.sentences(rows, row.DIMENSIONS)[-1]
 
@@ -130,13 +130,13 @@ def test_the_radius_for_mixed_derivatives_is_approached_and_never_exceeded(dimen
     pieces = 64  # a wave of value 1 and slope 4 in most places: flat tops would do worse
     x = np.linspace(0, 1, pieces * 64 + 1)
     wave = np.interp(x, [0, 1], [1, 1]) - np.minimum(4 * np.minimum(x % (1 / pieces), 1 / pieces - x % (1 / pieces)), 2)
-    norm = ball.radius * norm_of(Product((kernels.BETA,) * dimension), [piecewise_linear(x, wave)] * dimension)
+    norm = ball.radius * norm_of(Exponential((kernels.BETA,) * dimension), [piecewise_linear(x, wave)] * dimension)
     radius = kernels.mixed_radius(100, dimension)
     assert 0.95 * radius < norm <= radius
 
 
 def test_wrong_covariances_are_seen():
-    kernel = Product((4.0, 2.0))
+    kernel = Exponential((4.0, 2.0))
     points = np.random.default_rng(1).random((5, 2))
     expected = kernel.covariance(points, points)
     drawn = np.random.default_rng(2).multivariate_normal(np.zeros(5), expected, size=4_000)

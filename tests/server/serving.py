@@ -18,7 +18,7 @@ import httpx
 import numpy as np
 from fastapi import FastAPI
 
-from quietq import Box, Budget, Exponential, GaussianProcessMechanism, Product
+from quietq import Box, Budget, Exponential, GaussianProcessMechanism
 from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.publishing.server.application import create_app
@@ -34,7 +34,7 @@ WAIT = 150.0
 
 def certified(box: Box, simulate: int | None = None):
     """A released table over a box."""
-    kernel = Exponential(4.0) if box.dimension == 1 else Product((1.0,) * box.dimension)
+    kernel = Exponential(4.0) if box.dimension == 1 else Exponential((1.0,) * box.dimension)
     mechanism = GaussianProcessMechanism(kernel, 0.02, BUDGET, domain=box, levels=5)
 
     def f(s: np.ndarray) -> np.ndarray:

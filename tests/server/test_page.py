@@ -12,7 +12,7 @@ from browser import Visitor, chromium, serving_here
 from kinds import ITEMS, STATES
 from serving import moving
 
-from quietq import Additive, Box, Budget, Certificate, Exponential, GaussianProcessMechanism, people
+from quietq import Box, Budget, Certificate, Exponential, GaussianProcessMechanism, people
 from quietq.publishing import publish
 from quietq.publishing.server.application import PAGE
 from quietq.released import PrivateNetwork, load, open_release
@@ -33,7 +33,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
     """A certified agent of one coordinate and of two, a hostile one, and one that is not private."""
     folder = tmp_path_factory.mktemp("releases")
     line = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET, levels=5).apply(lambda s: s)
-    parts = Additive((Exponential(4.0), Exponential(2.0)))
+    parts = Exponential((4.0, 2.0), summed=True)
     plane = GaussianProcessMechanism(parts, 0.02, BUDGET, domain=[(0, 1), (2, 5)], levels=4).apply([lambda s: s] * 2)
     simulated = GaussianProcessMechanism.for_relation(people(50, 0, 0.5, 1), BUDGET, levels=5).simulate(np.sin, 7)
     hostile = Certificate.from_dict({**line.certificate.to_dict(), "remarks": [HOSTILE_TEXT]})

@@ -12,8 +12,7 @@ from gymnasium.wrappers import TimeLimit
 
 from quietq.feedback import Ratings
 from quietq.mechanisms import GaussianProcessMechanism, privatise
-from quietq.noise import Product
-from quietq.privacy import Budget, InvalidInput, people
+from quietq.privacy import Budget, Exponential, InvalidInput, people
 from quietq.released.private_model import PrivateModel
 from quietq.worlds import PrivateReward
 from quietq.worlds.reader import Reader
@@ -69,7 +68,7 @@ def test_stock_sac_learns_from_a_fitted_model() -> None:
 def test_every_kind_of_reward() -> None:
     unit, line = people(50, 0, 0.5, 1), lambda s: 0.5 - abs(s - 0.5)
     path = privatise(line, BUDGET, relation=unit, simulate=1)
-    plane = GaussianProcessMechanism(Product((1.0, 1.0)), 0.02, BUDGET, domain=PLANE, levels=4)
+    plane = GaussianProcessMechanism(Exponential((1.0, 1.0)), 0.02, BUDGET, domain=PLANE, levels=4)
     for private, state in (
         (path, 0),
         (privatise(line, BUDGET, relation=unit, simulate=1, noise="knots"), 1),

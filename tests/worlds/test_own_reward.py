@@ -13,12 +13,12 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import Autoreset, RecordEpisodeStatistics
 
 from quietq.mechanisms import GaussianProcessMechanism
-from quietq.noise import Exponential
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import (
     Accountant,
     Budget,
     BudgetExhausted,
+    Exponential,
     InvalidInput,
     LipschitzBall,
     PrivacyWarning,

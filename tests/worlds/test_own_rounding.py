@@ -8,7 +8,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from quietq import Budget, InvalidInput, PrivateReward, people
-from quietq.noise import Exponential
+from quietq.privacy import Exponential
 from quietq.privacy.relations import SupBall
 from quietq.worlds.own_reward import OwnReward
 

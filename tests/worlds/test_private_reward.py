@@ -12,8 +12,7 @@ from gymnasium.wrappers import Autoreset, NormalizeReward, RecordEpisodeStatisti
 
 import quietq.worlds
 from quietq.mechanisms import GaussianProcessMechanism
-from quietq.noise import Product
-from quietq.privacy import Budget, InvalidInput, people
+from quietq.privacy import Budget, Exponential, InvalidInput, people
 from quietq.released import PrivateFunction
 from quietq.worlds.private_reward import PrivateEnv, PrivateReward, PrivateVectorEnv
 from quietq.worlds.reader import Reader
@@ -222,7 +221,7 @@ def test_states_by_index_function_and_shape() -> None:
     parts.reset()
     assert [parts.step(np.array([0, 0]))[1].tolist() for _ in range(3)] == [[value(0.25)] * 2] * 3
 
-    mechanism = GaussianProcessMechanism(Product((1.0, 1.0)), 1.0, BUDGET, domain=[(0, 1), (0, 1)], levels=4)
+    mechanism = GaussianProcessMechanism(Exponential((1.0, 1.0)), 1.0, BUDGET, domain=[(0, 1), (0, 1)], levels=4)
     plane = mechanism.simulate(lambda s: s.sum(axis=-1), seed=1)
     wrapped = PrivateReward(Wide(), plane, state=(1, 2))
     wrapped.reset()

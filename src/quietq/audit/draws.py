@@ -31,10 +31,10 @@ from quietq.feedback.feedback import Feedback
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms import GaussianProcessMechanism
 from quietq.mechanisms.release import Mechanism, Query
-from quietq.noise import Exponential, SeededEntropy
+from quietq.noise import SeededEntropy
 from quietq.noise.grid_path import GridNoise
 from quietq.noise.laws import Gaussian
-from quietq.privacy import Budget, RkhsBall, epsilon_from_mu
+from quietq.privacy import Budget, Exponential, RkhsBall, epsilon_from_mu
 from quietq.privacy.checks import count, positive
 from quietq.released.private_function import PrivateTable
 from quietq.worlds import World
@@ -230,7 +230,7 @@ def audit_mechanism(
     # output alone: a function of many outputs, distinguished output by output, is as many audits of one function.
     outputs = 2000
     kernel, budget = Exponential(beta), Budget(epsilon_from_mu(positive("mu", mu), delta), delta)
-    relation = RkhsBall(1 / math.sqrt(outputs), kernel.norm, actions=outputs)
+    relation = RkhsBall(1 / math.sqrt(outputs), kernel, actions=outputs)
     law, grid = GridNoise(1.0, kernel, levels), np.linspace(0, 1, 2**levels + 1)
     bump = np.maximum(0, 1 - 4 * np.abs(grid - 0.5))
     move = bump / law.distance(bump)
@@ -248,7 +248,7 @@ def audit_mechanism(
     expected = Expected(0.0, 1 / budget.mu, float(weights @ move), 1 / budget.mu)
     noise = "simulated noise" if seed is not None else "the operating system's noise"
     seen = f"the released function, {len(grid)} numbers, with {noise}"
-    attack = Attack("gaussian-process", "none", str(RkhsBall(1.0, kernel.norm)), "bump", seen, "likelihood ratio")
+    attack = Attack("gaussian-process", "none", str(RkhsBall(1.0, kernel)), "bump", seen, "likelihood ratio")
     return audit_draws(
         draw,
         runs,

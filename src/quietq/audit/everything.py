@@ -19,9 +19,8 @@ from quietq.feedback.synthetic import Survey, SyntheticPeople
 from quietq.mechanisms.candidates import MECHANISMS, choose
 from quietq.mechanisms.clone import CloneSettings, Cloning
 from quietq.mechanisms.path import Path
-from quietq.noise import Exponential
 from quietq.noise.box import UNIT
-from quietq.privacy import Budget, LipschitzBall
+from quietq.privacy import Budget, Exponential, LipschitzBall
 from quietq.privacy.checks import count, one_of
 from quietq.worlds import WALK
 

@@ -16,9 +16,8 @@ from jaxtyping import Float
 
 from quietq.feedback.own_function import Function, Input, OwnFunction
 from quietq.mechanisms.release import Mechanism, Query
-from quietq.noise import Box, Exponential
-from quietq.noise.exponential_kernels import Kernel
-from quietq.privacy import InvalidInput, LipschitzBall, Relation, RkhsBall, SupBall
+from quietq.noise import Box
+from quietq.privacy import Exponential, InvalidInput, LipschitzBall, Relation, RkhsBall, SupBall
 from quietq.privacy.norms import MOST_PIECES, vertices
 
 Move = Function | Sequence[Function] | np.ndarray
@@ -109,30 +108,29 @@ def _(ball: SupBall, look: Look, rng: np.random.Generator) -> Moves:
 @moves.register
 def _(ball: RkhsBall, look: Look, rng: np.random.Generator) -> Moves:
     """Weights in any direction, or sections of the kernel at points of a grid, whose norm is known."""
-    kernel = getattr(look.mechanism, "kernel", None)
-    if not isinstance(kernel, Kernel) or kernel.norm != ball.kernel:  # in no other does the ball have a radius
+    kernel: Any = getattr(look.mechanism, "kernel", None)
+    if getattr(kernel, "norm", None) != ball.kernel:  # in no other does the ball have a radius
         raise InvalidInput(f"A mechanism for a {type(ball).__name__} can be searched only if it has the ball's kernel.")
-    for by, unit in kernel.unit_weights(rng):
-        weights = ball.radius * unit
-        yield by, weights if ball.actions == 1 else np.repeat(weights[:, None], ball.actions, axis=1)
+    if not isinstance(kernel, Exponential):  # functions are given by weights of features
+        for by, unit in kernel.unit_weights(rng):
+            weights = ball.radius * unit
+            yield by, weights if ball.actions == 1 else np.repeat(weights[:, None], ball.actions, axis=1)
+        return
     tables, box = kernel.tables, look.mechanism.box
     for centre in (0.5, 0.0, 0.25, 0.75, 1.0):
-        for number, factors in enumerate(tables):
+        for number, betas in enumerate(tables):
             part = box if len(tables) == 1 else box.coordinate(number)
-            section = _section(factors, part, centre, ball)
+            section = _section(betas, part, centre, ball)
             rest = [np.zeros_like] * (len(tables) - 1)
             yield "kernel section", section if not rest else [*rest[:number], section, *rest[number:]]
 
 
-def _section(
-    factors: Sequence[Exponential], box: Box, centre: float, ball: RkhsBall
-) -> Callable[[np.ndarray], np.ndarray]:
+def _section(betas: tuple[float, ...], box: Box, centre: float, ball: RkhsBall) -> Callable[[np.ndarray], np.ndarray]:
     """The kernel of a table with one place fixed: of norm 1 times the radius, in every action."""
 
     def function(states: np.ndarray) -> Float[np.ndarray, "..."]:
         unit = box.to_unit(states).reshape(len(states), -1)
-        sides = [one.covariance(unit[:, i], np.array([centre]))[:, 0] for i, one in enumerate(factors)]
-        values = ball.radius * np.prod(sides, axis=0)
+        values = ball.radius * Exponential(betas).covariance(unit, np.full((1, len(betas)), centre))[:, 0]
         return values if ball.actions == 1 else np.repeat(values[:, None], ball.actions, axis=1)
 
     return function

@@ -63,7 +63,7 @@ def demo(
     from quietq.audit import audit_mechanism
     from quietq.cli import report
     from quietq.feedback import voters
-    from quietq.privacy.norms import ExponentialNorm
+    from quietq.privacy import Exponential
     from quietq.worlds import WALK, best_return, plan_on_grid, policy_return, random_return, score, worst_return
 
     voters.require()
@@ -93,7 +93,7 @@ def demo(
     folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
     begin(4)
     norm = private.certificate.queries[0].norm
-    assert isinstance(norm, ExponentialNorm)  # that of a path
+    assert isinstance(norm, Exponential)  # that of a path
     # The mechanism that the release was made by is attacked with synthetic functions.
     runs = 5_000 if quick else 100_000
     finding = audit_mechanism(budget.mu, runs, beta=norm.betas[0], levels=3, delta=budget.delta, seed=None)

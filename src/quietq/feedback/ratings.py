@@ -21,12 +21,12 @@ from quietq.feedback.feedback import (
 )
 from quietq.feedback.row_statistics import Marginals, Squared
 from quietq.noise.box import Box, Domain
-from quietq.noise.exponential_kernels import Additive, Exponential
 from quietq.noise.feature_maps import FeatureMap, Splines
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import ends
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import (
+    Exponential,
     LipschitzBall,
     OnePerson,
     Relation,
@@ -148,8 +148,8 @@ class Ratings(Feedback):
         if dimension == 1:
             return people_relation(self.people, low, high, slope)
         ball = LipschitzBall((high - low) / dimension / self.people, 2 * slope / self.people)
-        kernel = Additive((Exponential(ball.best_beta()),) * dimension)
-        return RkhsBall(kernel.radius_of([ball] * dimension), kernel.norm, people=self.people)
+        kernel = Exponential((ball.best_beta(),) * dimension, summed=True)
+        return RkhsBall(kernel.radius_of([ball] * dimension), kernel, people=self.people)
 
     @cached_property
     def largest(self) -> float:

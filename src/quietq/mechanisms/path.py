@@ -23,7 +23,6 @@ from jaxtyping import Float
 from quietq.feedback.own_function import Input, OwnFunction
 from quietq.mechanisms.release import SLACK, AnyFeedback, Mechanism, Query, release, simulate
 from quietq.noise.box import Domain, box_for
-from quietq.noise.exponential_kernels import Exponential, Kernel, kernel_of
 from quietq.noise.grid_path import GridNoise, check_grid, grid_axes
 from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import check_outputs, on_grid, shows_nothing
@@ -50,11 +49,22 @@ from quietq.privacy import (
 )
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count, instance, positive, same_process
+from quietq.privacy.relations import Exponential, HasNorm
 from quietq.released.private_function import PrivateFunction, PrivateTable
 
 FINEST_LEVELS = {1: 16, 2: 10, 3: 7}
 """How fine a grid is at the most, by its number of axes: some million values."""
 _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
+
+
+def _with_path(kernel: HasNorm) -> Exponential:
+    """The kernel, if its paths on a grid are exact."""
+    if isinstance(kernel, Exponential):
+        return kernel
+    raise InvalidInput(
+        f"There is no exact path for {kernel.norm.in_words()}: noise on weights of features is in "
+        "quietq.paper.FiniteRankMechanism."
+    )
 
 
 class InKernel(Mechanism):
@@ -66,7 +76,7 @@ class InKernel(Mechanism):
         self,
         feedback: AnyFeedback,
         budget: Budget,
-        kernel: Kernel,
+        kernel: HasNorm,
         *,
         radius: float | None = None,
         levels: int | None = None,
@@ -88,7 +98,7 @@ class InKernel(Mechanism):
         self.outputs, self._exact = getattr(relation, "actions", 1), feedback.accuracy is None
         self._slope = _declared_slope(relation, feedback.slope) if fewest else None
         self.box = box_for(kernel.dimension, feedback.box)
-        radius = relation.rkhs_radius(kernel.norm) * SLACK if radius is None else radius
+        radius = relation.rkhs_radius(kernel) * SLACK if radius is None else radius
         self.largest, self.error = largest_and_error(
             radius / budget.mu, radius, relation.people, feedback.largest, feedback.accuracy
         )
@@ -128,7 +138,7 @@ def _declared_slope(ball: Relation, slope: float | None) -> float | None:
     return slope
 
 
-def best_kernel(relation: Relation, level: bool = True) -> Kernel:
+def best_kernel(relation: Relation, level: bool = True) -> Exponential:
     """The kernel that the relation was declared in, or else the exponential one at its best beta.
 
     That is the one with the least noise or, where the level of one function does not count, with the least noise about
@@ -139,7 +149,7 @@ def best_kernel(relation: Relation, level: bool = True) -> Kernel:
     [4.0, 1.04]
     """
     if isinstance(relation, RkhsBall):
-        return kernel_of(relation.kernel)
+        return _with_path(relation.kernel)
     best = relation.best_beta()
     if level or not isinstance(relation, LipschitzBall) or relation.actions != 1:
         return Exponential(best)  # levels of several functions decide between actions
@@ -163,19 +173,15 @@ def about_mean(beta: float) -> float:
 
 
 class Path(InKernel):
-    """The path of a kernel that has one: Exponential, Product or Additive."""
+    """The path of an exponential kernel, or of the product or sum of several."""
 
     name = "path"
     conditions = (Code.PUBLIC_POINTS(),)
 
-    def __init__(self, feedback: AnyFeedback, budget: Budget, kernel: Kernel, **options: Any) -> None:
-        self.tables = kernel.tables
-        """The tables that the path consists of, each with one exponential kernel per axis."""
-        if not self.tables:
-            raise InvalidInput(
-                f"There is no exact path for {kernel.norm.in_words()}: noise on weights of features is in "
-                "quietq.paper.FiniteRankMechanism."
-            )
+    kernel: Exponential
+
+    def __init__(self, feedback: AnyFeedback, budget: Budget, kernel: HasNorm, **options: Any) -> None:
+        self.tables = _with_path(kernel).tables
         super().__init__(feedback, budget, kernel, **options)
 
     def prepare(self, radius: float, levels: int | None) -> float:
@@ -213,19 +219,19 @@ class Path(InKernel):
     @cached_property
     def expected_error(self) -> float:
         """Of each table about its own mean, whose variance is known where it is a path of one coordinate."""
-        parts = [about_mean(table[0].beta) if len(table) == 1 else 1.0 for table in self.tables]
+        parts = [about_mean(table[0]) if len(table) == 1 else 1.0 for table in self.tables]
         return self.sigma * math.sqrt(math.fsum(parts))
 
 
 class GaussianProcessMechanism:
     """Adds the noise of a kernel, scaled to a sensitivity and a budget, to one function, once.
 
-    What `apply` takes depends on the kernel: a vectorised function of states for Exponential and Product (one value per
-    state, or one row per state for several outputs such as actions), one such function per coordinate for Additive.
+    What `apply` takes depends on the kernel: a vectorised function of states (one value per state, or one row per state
+    for several outputs such as actions), or one such function per coordinate where exponential kernels are summed.
     Kernels of finitely many features are in `quietq.paper`.
 
     Args:
-        kernel: The kernel of the noise: `Exponential`, `Product` or `Additive`.
+        kernel: The kernel of the noise, e.g. `Exponential(4.0)`.
         sensitivity: The largest norm, in that kernel, of the difference of two neighbouring functions.
         budget: The (epsilon, delta) that the release may cost.
         relation: The neighbouring relation that the certificate states; `for_relation` chooses kernel and sensitivity
@@ -255,7 +261,7 @@ class GaussianProcessMechanism:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: HasNorm,
         sensitivity: float,
         budget: Budget,
         *,
@@ -282,14 +288,14 @@ class GaussianProcessMechanism:
             levels: How fine the grid is, of 2^levels cells a side; by default as fine as the accuracy allows.
 
         """
-        instance("kernel", kernel, Kernel, "a kernel, e.g. Exponential(beta=4.0)")
+        instance("kernel", kernel, HasNorm, "a kernel, e.g. Exponential(4.0)")
         instance("budget", budget, Budget, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4)")
         instance("relation", relation, Relation | None, _A_RELATION)
         instance("account", account, Account | None, "an Accountant or a source's account in a Ledger")
         instance("assumption", assumption, Assumption | None, "an Assumption, e.g. Code.CALLER('it was clipped')")
         radius = positive("sensitivity", sensitivity)
-        self.relation = RkhsBall(radius, kernel.norm) if relation is None else relation
-        needed = self.relation.rkhs_radius(kernel.norm)
+        self.relation = RkhsBall(radius, kernel.norm) if relation is None else relation  # pyright: ignore[reportArgumentType]
+        needed = self.relation.rkhs_radius(kernel)
         if radius < needed * (1 - 1e-12):
             raise InvalidInput(f"sensitivity {radius!r} is below the relation's radius in this kernel, {needed!r}.")
         self.kernel, self.budget, self.box = kernel, budget, box_for(kernel.dimension, domain)
@@ -320,14 +326,14 @@ class GaussianProcessMechanism:
         instance("relation", relation, Relation, _A_RELATION)
         instance("level", level, bool, "True if a constant counts, or False")
         kernel = best_kernel(relation, level)
-        return cls(kernel, relation.rkhs_radius(kernel.norm), budget, relation=relation, **options)
+        return cls(kernel, relation.rkhs_radius(kernel), budget, relation=relation, **options)
 
     @shows_nothing
     def apply(self, f: Input) -> PrivateFunction:
         """Releases the function with noise, once; wrong input is refused before anything is spent.
 
         Args:
-            f: The function, or one for each coordinate (Additive), or weights, as the kernel takes it.
+            f: The function, or one for each coordinate (a sum of kernels), or weights, as the kernel takes it.
 
         """
         same_process(self._process, "This mechanism")  # before the lock, which a fork may have copied while it was held

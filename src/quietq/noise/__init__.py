@@ -12,12 +12,6 @@ Noise that protects is exact: of its law in real numbers, rounded once. Three en
 
 from quietq.noise.box import Box as Box, Domain as Domain
 from quietq.noise.entropy import Entropy as Entropy, SeededEntropy as SeededEntropy, SystemEntropy as SystemEntropy
-from quietq.noise.exponential_kernels import (
-    Additive as Additive,
-    Exponential as Exponential,
-    Kernel as Kernel,
-    Product as Product,
-)
 from quietq.noise.feature_maps import (
     Categorical as Categorical,
     Columns as Columns,

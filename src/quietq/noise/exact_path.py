@@ -23,8 +23,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from quietq.noise.exact_gaussian import ROOM, Chance, Normals, draw_normals, round_exactly
-from quietq.noise.exponential_kernels import Exponential
 from quietq.noise.rounding import rounding_step
+from quietq.privacy.relations import Exponential
 
 Known = tuple[float, float]
 """A point and its value."""

@@ -3,14 +3,14 @@
 Theorem. On a grid of step h, take any a between 0 and 1, and 0 < c <= 1/sqrt(1 - a^2). The rows f_0 and
 c (f_{i+1} - a f_i) have a length of at most that of f in the exponential kernel of beta' = -ln(a)/h, and that one is at
 most sqrt(max(beta'/beta, beta/beta')) times the one for beta, because both are sums of the same positive parts (theorem
-of `noise.exponential_kernels`), each with a weight of 1, beta or 1/beta. So it does no harm that a and c are rounded,
+of `privacy.relations`), each with a weight of 1, beta or 1/beta. So it does no harm that a and c are rounded,
 if a keeps its logarithm to some 50 bits and c is rounded down. Proof: docs/theory.md#whitening.
 """
 
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -21,11 +21,10 @@ from jaxtyping import Float
 from quietq.noise.box import UNIT, Box, Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.exact_gaussian import ROUNDINGS, TINY, Whitened, in_steps
-from quietq.noise.exponential_kernels import Additive, Exponential, Kernel, Product, whiten
 from quietq.noise.laws import Gaussian
 from quietq.privacy.checks import count, instance, plural, positive
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.kernel_norms import AnyKernelNorm
+from quietq.privacy.relations import Exponential, whiten
 
 MOST_POINTS = 2**26
 """Of a table; the one more a row that closes its grid is not counted."""
@@ -35,10 +34,10 @@ _SMALLEST_DECAY = 2.0**-500
 class GridPath:
     """Draws one path of a kernel on the grid {0, 2^-levels, ..., 1}^d; a query snaps to the grid.
 
-    Of an Additive kernel it is a sum of tables, one per coordinate.
+    Of a sum of kernels it is a sum of tables, one per coordinate.
 
     Args:
-        kernel: An Exponential, Product or Additive kernel.
+        kernel: The exponential kernel, or the product or sum of several.
         levels: The grid has 2^levels cells for each coordinate.
         sigma: The standard deviation of the path.
         domain: The box; by default [0, 1]^d.
@@ -48,13 +47,13 @@ class GridPath:
 
     def __init__(
         self,
-        kernel: Exponential | Product | Additive,
+        kernel: Exponential,
         levels: int = 16,
         sigma: float = 1.0,
         domain: Domain | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        instance("kernel", kernel, Exponential | Product | Additive, "Exponential, Product or Additive")
+        instance("kernel", kernel, Exponential, "Exponential")
         self.kernel, self.levels = kernel, count("levels", levels)
         self.sigma, self.box = positive("sigma", sigma), box_for(kernel.dimension, domain)
         self.values = self.sigma * draw_grid(kernel, self.levels, (), SystemEntropy() if entropy is None else entropy)
@@ -70,7 +69,7 @@ class GridPath:
         return f"GridPath({self.kernel}, levels={self.levels}, sigma={self.sigma:g}, domain={self.box})"
 
 
-def draw_grid(kernel: Kernel, levels: int, outputs: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
+def draw_grid(kernel: Exponential, levels: int, outputs: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
     """Independent paths of unit variance on the grid, one for each of `outputs`, which are the last axes.
 
     Along an axis of step h, g_{i+1} = e^{-beta h} g_i + sqrt(1 - e^{-2 beta h}) z: a linear recursion, and the product
@@ -81,14 +80,14 @@ def draw_grid(kernel: Kernel, levels: int, outputs: tuple[int, ...], entropy: En
     return grid_of_normals(kernel, levels, [entropy.normals(grid + outputs) for _ in kernel.tables])
 
 
-def grid_of_normals(kernel: Kernel, levels: int, normals: Sequence[np.ndarray]) -> Float[np.ndarray, "..."]:
+def grid_of_normals(kernel: Exponential, levels: int, normals: Sequence[np.ndarray]) -> Float[np.ndarray, "..."]:
     """The paths that these normals make, one array for each of the kernel's tables; the arrays are used up."""
     from scipy.signal import lfilter  # slow to import
 
     tables = []
-    for factors, g in zip(kernel.tables, normals, strict=True):
-        for axis, factor in enumerate(factors):
-            decay = -factor.beta * 2.0**-levels
+    for betas, g in zip(kernel.tables, normals, strict=True):
+        for axis, beta in enumerate(betas):
+            decay = -beta * 2.0**-levels
             scale = math.sqrt(-math.expm1(2 * decay))
             np.moveaxis(g, axis, 0)[0] /= scale  # where a path begins, its variance is 1
             g = np.asarray(lfilter([scale], [1.0, -math.exp(decay)], g, axis=axis))
@@ -96,11 +95,11 @@ def grid_of_normals(kernel: Kernel, levels: int, normals: Sequence[np.ndarray]) 
     return tables[0] if len(tables) == 1 else np.stack(tables)
 
 
-def grid_axes(kernel: Kernel) -> int:
+def grid_axes(kernel: Exponential) -> int:
     return len(kernel.tables[0]) + (len(kernel.tables) > 1)
 
 
-def check_grid(kernel: Kernel, levels: int, outputs: int = 1) -> tuple[int, ...]:
+def check_grid(kernel: Exponential, levels: int, outputs: int = 1) -> tuple[int, ...]:
     """The shape of one of the kernel's tables, if it is of a size that a machine can hold."""
     levels, dimension = count("levels", levels), max(map(len, kernel.tables))  # a NumPy integer would overflow below
     cells = 2 ** min(levels * dimension, 64)
@@ -194,34 +193,33 @@ class GridNoise(Gaussian):
     kernel, which has one more axis in front.
     """
 
-    stated: AnyKernelNorm = field(init=False, repr=False)
-    kernel: Kernel
+    stated: Exponential
+    """The kernel."""
     levels: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "stated", self.kernel.norm)
-        for beta in {factor.beta for table in self.kernel.tables for factor in table}:
+        for beta in set(self.stated.betas):
             step_of(beta, self.levels)  # refuses what cannot be drawn exactly before anything is spent
 
     def _tables(self, values: np.ndarray) -> Sequence[np.ndarray]:
-        return list(values) if len(self.kernel.tables) > 1 else [values]
+        return list(values) if len(self.stated.tables) > 1 else [values]
 
     def unit(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
-        return draw_grid(self.kernel, self.levels, shape[grid_axes(self.kernel) :], simulated)
+        return draw_grid(self.stated, self.levels, shape[grid_axes(self.stated) :], simulated)
 
     def distance(self, difference: np.ndarray) -> float:
         """The norm, in the kernel, of what takes these values on the grid: the length of the normals behind it."""
         square, points = 0.0, np.arange(2**self.levels + 1) * 2.0**-self.levels
-        for factors, table in zip(self.kernel.tables, self._tables(difference), strict=True):
-            for axis, factor in enumerate(factors):
-                table = np.moveaxis(whiten(factor.beta, points, np.moveaxis(table, axis, -1)), -1, axis)
+        for betas, table in zip(self.stated.tables, self._tables(difference), strict=True):
+            for axis, beta in enumerate(betas):
+                table = np.moveaxis(whiten(beta, points, np.moveaxis(table, axis, -1)), -1, axis)
             square += float(np.sum(table**2))
         return math.sqrt(square)
 
     def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
         """Axis by axis, with a bound on the errors of each number; exactly by the corners that it comes from."""
-        tables = [[step_of(factor.beta, self.levels) for factor in table] for table in self.kernel.tables]
+        tables = [[step_of(beta, self.levels) for beta in table] for table in self.stated.tables]
         each = []
         for axes, about in zip(tables, self._tables(numbers / step), strict=True):
             errors = np.full(about.shape, TINY)
@@ -248,4 +246,4 @@ class GridNoise(Gaussian):
         return Whitened(about, errors, exactly)
 
     def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
-        return grid_of_normals(self.kernel, self.levels, self._tables(whitened.copy()))
+        return grid_of_normals(self.stated, self.levels, self._tables(whitened.copy()))

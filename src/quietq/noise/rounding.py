@@ -26,11 +26,11 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.exponential_kernels import Kernel
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import FEWEST
+from quietq.privacy.relations import Exponential
 
 
 def rounding_step(sigma: float) -> float:
@@ -101,19 +101,19 @@ def largest_and_error(
     return positive("largest", largest), FLOAT64 * largest if accuracy is None else positive("accuracy", accuracy)
 
 
-def worst_norm(kernel: Kernel, levels: int, outputs: int = 1) -> float:
+def worst_norm(kernel: Exponential, levels: int, outputs: int = 1) -> float:
     """The norm that errors of size 1 can have at points that are at least 2^-levels apart along each axis."""
     gap = 2.0**-levels
-    squares = [math.prod(1 + 1 / (gap * math.tanh(one.beta * gap / 2)) for one in table) for table in kernel.tables]
+    squares = [math.prod(1 + 1 / (gap * math.tanh(beta * gap / 2)) for beta in table) for table in kernel.tables]
     return math.sqrt(math.fsum(squares) * outputs)
 
 
-def finest_levels(kernel: Kernel, error: float, sensitivity: float, finest: int, outputs: int = 1) -> int:
+def finest_levels(kernel: Exponential, error: float, sensitivity: float, finest: int, outputs: int = 1) -> int:
     """The finest grid, of at most `finest` levels, on which the allowance for errors is a tenth of the sensitivity.
 
     Where there is none, the coarsest, of four; more noise than there would be without errors is then the lesser evil.
 
-    >>> from quietq.noise import Exponential
+    >>> from quietq.privacy import Exponential
     >>> finest_levels(Exponential(4.0), error=6e-8, sensitivity=5.6e-5, finest=16)
     6
     """
@@ -123,19 +123,18 @@ def finest_levels(kernel: Kernel, error: float, sensitivity: float, finest: int,
     return min(4, finest)
 
 
-def needed_levels(kernel: Kernel, sigma: float, slope: float) -> int:
+def needed_levels(kernel: Exponential, sigma: float, slope: float) -> int:
     """The fewest levels that lose nothing of a reward of at most this slope per width, beside noise of this size.
 
     A table is read at the nearest point, at most half a cell away: what the reward changes by on that way is at most
     a 256th of sigma, which adds less than 1e-5 to the root mean square error. And what the noise forgets from one point
     to the next is at most a part of 1/16, so that averages over the table have all that is in the path.
 
-    >>> from quietq.noise import Exponential
+    >>> from quietq.privacy import Exponential
     >>> needed_levels(Exponential(4.0), sigma=0.078, slope=1.0)
     11
     """
-    steepest = max(factor.beta for table in kernel.tables for factor in table)
-    return max(math.ceil(math.log2(max(128 * slope / sigma, 16 * steepest))), 10)  # 1,025 points cost nothing
+    return max(math.ceil(math.log2(max(128 * slope / sigma, 16 * max(kernel.betas)))), 10)  # 1,025 points cost nothing
 
 
 def check_allowance(allowance: float, sensitivity: float, error: float) -> None:

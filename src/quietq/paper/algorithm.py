@@ -36,7 +36,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from quietq.noise import Entropy, Exponential, SeededEntropy
+from quietq.noise import Entropy, SeededEntropy
 from quietq.noise.grid_path import draw_grid
 from quietq.paper.agents import replay as memory
 from quietq.paper.agents.deep_q import DeepQ, DeepQState, chosen
@@ -44,7 +44,7 @@ from quietq.paper.agents.hyper_parameters import option
 from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transition, values_of_runs
 from quietq.paper.agents.networks import LinearQ, Network, in_unit_box
 from quietq.paper.theorem import PublishedTheorem, claimed_budget
-from quietq.privacy import Budget, Certificate, InvalidInput
+from quietq.privacy import Budget, Certificate, Exponential, InvalidInput
 from quietq.privacy.checks import count, not_negative, positive
 from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.released.private_network import PrivateNetwork

@@ -11,7 +11,7 @@ a truncated path has directions without any noise.
 """
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,14 +25,13 @@ from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.path import GaussianProcessMechanism, InKernel
 from quietq.mechanisms.release import AnyFeedback
 from quietq.noise.box import Box
-from quietq.noise.exponential_kernels import Kernel
 from quietq.noise.laws import Gaussian
 from quietq.noise.own_values import check_exact, check_outputs, values_at
 from quietq.noise.rounding import check_values
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation, RkhsBall
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, instance, numbers, positive
-from quietq.privacy.kernel_norms import AnyKernelNorm, BandLimitedNorm, FeatureNorm
+from quietq.privacy.relations import AnyKernel, BandLimitedNorm, FeatureNorm, norm_by
 from quietq.released.private_function import PrivateFunction
 
 _RIDGE = 1e-8
@@ -41,11 +40,18 @@ _named: dict[str, list[Callable[[np.ndarray], np.ndarray]]] = {}
 _WIDEST = 1000.0  # half width of a band: some 3200 terms, and projecting on them takes the better part of a minute
 
 
-class FiniteRank(Kernel):
+class FiniteRank(ABC):
     """A kernel given by finitely many features; a function is its vector of weights."""
 
     rank: int
     """Number of features."""
+    dimension: int
+    """Number of coordinates of a state."""
+
+    @property
+    @abstractmethod
+    def norm(self) -> FeatureNorm | BandLimitedNorm:
+        """Returns the record by which relations and certificates know the kernel."""
 
     @property
     def sample_points(self) -> Float[np.ndarray, " samples"] | None:
@@ -71,13 +77,17 @@ class FiniteRank(Kernel):
         """phi at points in unit coordinates."""
 
     def unit_weights(self, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
-        """Each weight alone, and some random directions."""
-        # An audit tries each weight alone, and 20 random directions.
+        """What an audit tries as differences of neighbours of norm 1: each weight alone, and 20 random directions."""
         for number, row in enumerate(np.concatenate([np.eye(self.rank), rng.normal(size=(20, self.rank))])):
             yield "one weight" if number < self.rank else "random", row / np.linalg.norm(row)
 
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
+        """K(x_i, y_j) for points x and y, in unit coordinates."""
         return self.features(np.asarray(x, float)) @ self.features(np.asarray(y, float)).T
+
+    def norm_on(self, points: np.ndarray, values: np.ndarray) -> float:
+        """The norm of the least-norm interpolant of a function that is known at `points` only."""
+        return norm_by(self.covariance(points, points), values)
 
 
 def weighted_features(kernel: FiniteRank, weights: np.ndarray, box: Box, states: object) -> Float[np.ndarray, "..."]:
@@ -306,7 +316,7 @@ class FiniteRankMechanism(GaussianProcessMechanism):
         )
 
 
-def _finite_rank(norm: AnyKernelNorm) -> FiniteRank:
+def _finite_rank(norm: AnyKernel) -> FiniteRank:
     """The kernel of a norm: features are found by the name that was given to their function in this process."""
     if isinstance(norm, BandLimitedNorm):
         return BandLimited(norm.half_width, norm.tolerance)

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from quietq.noise.box import Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
 from quietq.noise.exact_path import Known, SortedPoints
-from quietq.noise.exponential_kernels import Exponential, between, beyond
 from quietq.privacy.checks import instance, positive, same_process
+from quietq.privacy.relations import Exponential
 
 
 class SortedPath:
@@ -19,7 +19,7 @@ class SortedPath:
 
     Threads may share it; a copy or a fork would go on differently and show f with two noises, so there are none.
 
-    >>> path = SortedPath(Exponential(beta=1.0))
+    >>> path = SortedPath(Exponential(1.0))
     >>> bool(path(0.3) == path(0.3))
     True
     """
@@ -29,6 +29,7 @@ class SortedPath:
     ) -> None:
         instance("kernel", kernel, Exponential, "Exponential")
         self.kernel, self.sigma, self.box = kernel, positive("sigma", sigma), box_for(kernel.dimension, domain)
+        self._beta = kernel.beta  # of one coordinate alone
         self._entropy = SystemEntropy() if entropy is None else entropy
         self._known = SortedPoints()
         self._lock = threading.Lock()
@@ -56,14 +57,13 @@ class SortedPath:
 
     def _conditional(self, x: float, left: Known | None, right: Known | None) -> tuple[float, float]:
         """Mean and variance at x given everything known: the nearest known points are enough (Markov)."""
-        beta = self.kernel.beta
         if left is not None and right is not None:
-            w_left, w_right, variance = between(beta, x - left[0], right[0] - x)
+            w_left, w_right, variance = between(self._beta, x - left[0], right[0] - x)
             return w_left * left[1] + w_right * right[1], variance
         nearest = right if left is None else left
         if nearest is None:
             return 0.0, 1.0
-        weight, variance = beyond(beta, abs(x - nearest[0]))
+        weight, variance = beyond(self._beta, abs(x - nearest[0]))
         return weight * nearest[1], variance
 
     def __reduce__(self) -> str:
@@ -73,3 +73,23 @@ class SortedPath:
 
     def __repr__(self) -> str:
         return f"SortedPath({self.kernel}, sigma={self.sigma:g}, domain={self.box}, points={len(self)})"
+
+
+# The Ornstein-Uhlenbeck process between and beyond known points. The textbook forms with sinh overflow for large beta
+# and cancel for close points; these use expm1 throughout, and keep all their digits.
+
+
+def between(beta: float, gap_left: float, gap_right: float) -> tuple[float, float, float]:
+    """Weights of the left and right neighbour's values, and the variance, of a point between them."""
+    a, b = beta * gap_left, beta * gap_right
+    spread_left, spread_right = -math.expm1(-2 * a), -math.expm1(-2 * b)
+    both = spread_left + spread_right - spread_left * spread_right  # 1 - exp(-2(a+b))
+    if both == 0:  # three points closer than the smallest number: the same point
+        return 0.5, 0.5, 0.0
+    weights = math.exp(-a) * spread_right / both, math.exp(-b) * spread_left / both
+    return *weights, spread_left * spread_right / both
+
+
+def beyond(beta: float, gap: float) -> tuple[float, float]:
+    """Weight of the nearest known value, and the variance, of a point beyond all known ones."""
+    return math.exp(-beta * gap), -math.expm1(-2 * beta * gap)

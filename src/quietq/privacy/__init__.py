@@ -35,6 +35,7 @@ from quietq.privacy.limits import (
 )
 from quietq.privacy.relations import (
     Arrivals as Arrivals,
+    Exponential as Exponential,
     LipschitzBall as LipschitzBall,
     Relation as Relation,
     RkhsBall as RkhsBall,

@@ -24,7 +24,6 @@ from quietq.privacy.budget import Budget, gaussian_event
 from quietq.privacy.checks import shown
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.gaussian import implies
-from quietq.privacy.kernel_norms import Family
 from quietq.privacy.norms import (
     TRAINED_METHODS,
     Answers,
@@ -39,6 +38,7 @@ from quietq.privacy.records import Flag, Line, Positive, Real, Record, read_reco
 from quietq.privacy.relations import (
     AnyRelation,
     Arrivals,
+    Family,
     LipschitzBall,
     OnePerson,
     Relation,

@@ -18,14 +18,8 @@ from msgspec import Meta
 
 from quietq.privacy.checks import plural, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
-from quietq.privacy.kernel_norms import (
-    BandLimitedNorm,
-    ExponentialNorm,
-    FeatureNorm,
-    Norm,
-)
 from quietq.privacy.records import Count, Natural, Positive, Probability, checked_by
-from quietq.privacy.relations import Arrivals, LipschitzBall, OnePerson, Relation, Trajectories
+from quietq.privacy.relations import AnyKernel, Arrivals, LipschitzBall, Norm, OnePerson, Relation, Trajectories
 from quietq.privacy.smooth_sensitivity import smooth_epsilon
 
 UNIT_ROUNDING = 2.0**-24  # of float32
@@ -321,9 +315,7 @@ class EncodedMoments(Norm, frozen=True, tag="encoded-moments"):
 
 
 AnyNorm = (
-    ExponentialNorm
-    | FeatureNorm
-    | BandLimitedNorm
+    AnyKernel
     | ShapedIncrements
     | IncrementGauge
     | MeanOfPeople

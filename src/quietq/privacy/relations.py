@@ -1,20 +1,260 @@
-"""Neighbouring relations: which two reward functions, or which two data sets, must look alike.
+"""Neighbouring relations: which two reward functions, or which two data sets, must look alike; and kernels.
 
-All are of the kind "replace": one person's data against any other data in its place. Balls say that r and r' are
-neighbours when their difference is small, in size, in slope or in a kernel's norm. What protects is noise scaled to the
-ball's radius in the noise kernel's own norm (`rkhs_radius`). Other relations replace all that one person gave: their
-rows, their trajectory, or their answers as they arrive.
+All relations are of the kind "replace": one person's data against any other data in its place. Balls say that r and r'
+are neighbours when their difference is small, in size, in slope or in a kernel's norm. What protects is noise scaled to
+the ball's radius in the noise kernel's own norm (`rkhs_radius`). Other relations replace all that one person gave:
+their rows, their trajectory, or their answers as they arrive.
 
-See docs/theory.md#people.
+Theorem. exp(-beta |x - y|) on [0, 1] reproduces in <f, g> = (f(0) g(0) + f(1) g(1))/2 + (1/2 beta) int f' g' +
+(beta/2) int f g. Hence |f| <= rho and |f'| <= l give |f|^2 <= rho^2 + beta rho^2/2 + l^2/(2 beta), approached by a
+zigzag, and least at beta = l/rho, where it is rho^2 + rho l. Its paths are Ornstein-Uhlenbeck processes.
+
+Theorem. For f(x) = f_1(x_1) + ... + f_d(x_d), releasing every f_i with independent noise of the i-th kernel is a
+Gaussian process mechanism in the direct sum, whose squared norm is the sum of the squared norms of the parts; the
+released sum has the kernel sum_i K_i. That is the norm of the parts as they are given: a sum has many splits into parts
+(a constant may go to any of them), and two of these can be distinguished.
+
+Proof: docs/theory.md#people, docs/theory.md#gaussian-process, docs/theory.md#exponential-kernel and
+docs/theory.md#sums-of-kernels.
 """
 
 import math
-from typing import Annotated, ClassVar, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
 
 from quietq.privacy.checks import count, ends, plural, positive
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
-from quietq.privacy.kernel_norms import AnyKernelNorm, KernelNorm
-from quietq.privacy.records import Count, Flag, Positive, Record, checked_by
+from quietq.privacy.records import Count, Flag, Line, Positive, Record, checked_by
+
+Family = Literal["gaussian", "pure", "smooth"]
+"""Kinds of noise: Gaussian of one standard deviation; of density exp(-|z|/scale); and Gaussian whose size follows the
+data by a smooth bound."""
+Itself = TypeVar("Itself", bound="Kernel")
+MOST_COORDINATES = 256
+"""Of a kernel: no file can ask for thousands."""
+_RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
+
+
+class Norm(Record, frozen=True):
+    """What sensitivity and noise are measured in; its words are `str(norm)`."""
+
+    families: ClassVar[tuple[Family, ...]] = ("gaussian",)
+    """Which noise may be drawn in it."""
+
+    @property
+    def dimension(self) -> int | None:
+        """Returns how many coordinates the states have on which it is defined; None if it does not look at states."""
+        return None
+
+    def largest_difference(self, relation: "Relation") -> float | None:
+        """Returns the most that neighbours differ by, by the norm's theorem; None where nothing bounds it."""
+        raise NotImplementedError
+
+
+class Kernel(Norm, frozen=True):
+    """The norm of a kernel's functions on [0, 1]^d: all that a relation or a certificate has to know of a kernel.
+
+    An exponential kernel is its own record. Features are code, so their kernels (`quietq.paper.kernels`) have one.
+    """
+
+    @property
+    def norm(self: Itself) -> Itself:
+        """Returns the record of the kernel, which is this one."""
+        return self
+
+    @property
+    def dimension(self) -> int:
+        return 1
+
+    def largest_difference(self, relation: "Relation") -> float:
+        return self.stretch * relation.rkhs_radius(self)
+
+    @property
+    def largest_value(self) -> float | None:
+        """Returns the most that a function of norm 1 can be anywhere, sup sqrt K(x, x); None if nobody computed it."""
+        return None
+
+    @property
+    def stretch(self) -> float:
+        """Returns how much longer a function can become by being represented by finitely many weights."""
+        return 1.0
+
+    def of_lipschitz(self, radius: float, lipschitz: float) -> float:
+        """Returns the largest norm of a function with |f| <= radius and slope <= lipschitz, where there is one."""
+        raise NoRkhsRadius(
+            f"A ball of Lipschitz functions is not bounded in the norm of {self.in_words()}; use Exponential for such "
+            "a relation, or state an RkhsBall in this kernel."
+        )
+
+    def in_words(self) -> str:
+        """Returns the kernel in words."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return f"the norm of {self.in_words()}"
+
+    def aside(self) -> str:
+        """Returns what a ball's words add where functions are given by parts or weights: others have the same sum."""
+        return ""
+
+
+def _betas(name: str, value: object) -> tuple[float, ...]:
+    """Returns one number for each coordinate; where there is one coordinate, the number itself will do."""
+    given = value if isinstance(value, list | tuple) else (value,)
+    count(f"The number of {name}", len(given), most=MOST_COORDINATES)
+    return tuple(positive(name, beta) for beta in given)
+
+
+class Exponential(Kernel, frozen=True, tag="exponential"):
+    """The exponential kernel exp(-beta |x - y|), or several, one for each coordinate: their product, or their sum.
+
+    On one coordinate Lipschitz functions are bounded in its norm. The space of a product, of up to three coordinates,
+    holds functions with a bounded *mixed* derivative: Lipschitz is not enough, and a plain ReLU network is not in it.
+    Where kernels are summed, functions are given by one part for each coordinate, and the parts' squared norms add.
+
+    >>> print(Exponential(4.0), Exponential((1.0, 2.0)), Exponential((1.0, 2.0), summed=True), sep="; ")
+    the norm of the exponential kernel with beta 4; the norm of the product kernel with beta 1 and 2; the norm of the
+    additive kernel with beta 1 and 2
+    """
+
+    betas: Annotated[tuple[float, ...], checked_by(_betas)]
+    summed: Flag = False
+
+    if TYPE_CHECKING:
+
+        def __init__(self, betas: float | Sequence[float], summed: bool = False) -> None: ...
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dimension > 3 and not self.summed:
+            raise InvalidInput(
+                f"betas of a product must be 1 to 3, not {self.dimension}, because its table has 2^(levels d) values: "
+                "give summed=True beyond that."
+            )
+
+    @property
+    def dimension(self) -> int:
+        return len(self.betas)
+
+    @property
+    def beta(self) -> float:
+        """Returns the beta of a kernel of one coordinate; refused where there are several."""
+        if self.dimension > 1:
+            raise InvalidInput(f"The exponential kernel here must be of one coordinate, not {self.dimension}.")
+        return self.betas[0]
+
+    @property
+    def tables(self) -> tuple[tuple[float, ...], ...]:
+        """The tables that an exact path on a grid consists of, each a product of exponential kernels: their betas."""
+        return tuple((beta,) for beta in self.betas) if self.summed else (self.betas,)
+
+    def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
+        """Returns K(x_i, y_j).
+
+        Args:
+            x: Points in unit coordinates, one in a row.
+            y: Likewise.
+
+        """
+        x, y = (np.asarray(points, float).reshape(-1, self.dimension) for points in (x, y))
+        sides = [np.exp(-beta * np.abs(np.subtract.outer(x[:, i], y[:, i]))) for i, beta in enumerate(self.betas)]
+        return np.sum(sides, axis=0) if self.summed else np.prod(sides, axis=0)
+
+    def norm_on(self, points: np.ndarray, values: np.ndarray) -> float:
+        """Returns the norm of the least-norm interpolant of a function that is known at `points` only.
+
+        This is what separates two releases that are seen at these points: the best test between f and f' has
+        d' = norm_on(points, f - f')/sigma. Of one coordinate, by the Markov property, it is O(points).
+
+        Args:
+            points: Where it is known, in unit coordinates; increasing where there is one coordinate.
+            values: What it is there.
+
+        """
+        if self.dimension == 1:
+            return float(np.linalg.norm(whiten(self.beta, points, values)))
+        return norm_by(self.covariance(points, points), values)
+
+    def radius_of(self, balls: "Sequence[LipschitzBall]") -> float:
+        """Returns the radius, in a sum of kernels, of one Lipschitz ball per coordinate, all of which may move at once.
+
+        Args:
+            balls: A `LipschitzBall` for each coordinate.
+
+        """
+        if len(balls) != self.dimension:
+            raise InvalidInput(f"One ball per coordinate is needed, {self.dimension} in all, not {len(balls)}.")
+        radii = [ball.rkhs_radius(Exponential(beta)) for ball, beta in zip(balls, self.betas, strict=True)]
+        return math.sqrt(math.fsum(radius**2 for radius in radii))
+
+    @property
+    def largest_value(self) -> float:
+        return math.sqrt(len(self.betas)) if self.summed else 1.0
+
+    def of_lipschitz(self, radius: float, lipschitz: float) -> float:
+        """|f|^2 = (f(0)^2 + f(1)^2)/2 + |f'|^2/(2 beta) + beta |f|^2/2 over [0, 1], approached by a zigzag."""
+        if self.dimension > 1:  # the ball is of one coordinate
+            return super().of_lipschitz(radius, lipschitz)
+        return math.sqrt(radius**2 * (1 + self.beta / 2) + lipschitz**2 / (2 * self.beta))
+
+    def in_words(self) -> str:
+        kind = "product" if self.dimension > 1 else "exponential"
+        *others, last = (f"{beta:g}" for beta in self.betas)
+        listed = f"{', '.join(others)} and {last}" if others else last
+        return f"the {'additive' if self.summed else kind} kernel with beta {listed}"
+
+    def aside(self) -> str:
+        return " (the parts' own norms, squared and summed)" if self.summed else ""
+
+
+class FeatureNorm(Kernel, frozen=True, tag="features"):
+    """The norm of the weights of finitely many features, which are code and go by their name."""
+
+    phi: Line
+    rank: Count
+    dimension: Count  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    def in_words(self) -> str:
+        return f"the kernel of {plural(self.rank, 'feature')} ({self.phi})"
+
+    def aside(self) -> str:
+        return " (the norm of the weights)"
+
+
+class BandLimitedNorm(Kernel, frozen=True, tag="band-limited"):
+    """The norm of the band-limited kernel of the paper, truncated to finitely many terms."""
+
+    half_width: Positive
+    tolerance: Positive
+    rank: Count
+
+    @property
+    def stretch(self) -> float:
+        """A function that is projected on finitely many terms can differ by a little more than it did before."""
+        return 1 + math.sqrt(2 * self.rank * self.tolerance) / (2 * math.sqrt(_RIDGE))
+
+    def in_words(self) -> str:
+        return f"the band-limited kernel with half-width {self.half_width:g} ({plural(self.rank, 'term')})"
+
+
+AnyKernel = Exponential | FeatureNorm | BandLimitedNorm
+
+
+def norm_by(covariance: np.ndarray, values: np.ndarray) -> float:
+    """Returns sqrt(v' K^-1 v), by Cholesky's factors: O(points^3)."""
+    from scipy.linalg import cho_factor, cho_solve  # slow to import
+
+    return math.sqrt(float(values @ cho_solve(cho_factor(covariance), values)))
+
+
+def whiten(beta: float, points: np.ndarray, values: np.ndarray) -> Float[np.ndarray, "..."]:
+    """Values at increasing points (last axis) as independent N(0, 1) increments, if they are a path of this kernel."""
+    decay = -beta * np.diff(points)
+    steps = (values[..., 1:] - np.exp(decay) * values[..., :-1]) / np.sqrt(-np.expm1(2 * decay))
+    return np.concatenate([values[..., :1], steps], axis=-1)
 
 
 @runtime_checkable
@@ -22,15 +262,18 @@ class HasNorm(Protocol):
     """A kernel, of which a relation needs to know the norm only."""
 
     @property
-    def norm(self) -> KernelNorm: ...
+    def dimension(self) -> int: ...
+
+    @property
+    def norm(self) -> Kernel: ...
 
 
-def _kernel(name: str, value: object) -> KernelNorm:
+def _kernel(name: str, value: object) -> Kernel:
     """Returns a kernel's record; the kernel itself, which has one, will do."""
-    found = getattr(value, "norm", value)
-    if isinstance(found, KernelNorm):
+    found = getattr(value, "norm", None)
+    if isinstance(found, Kernel):
         return found
-    raise InvalidInput(f"{name} must be a kernel, e.g. Exponential(beta=4.0), not {type(value).__name__}.")
+    raise InvalidInput(f"{name} must be a kernel, e.g. Exponential(4.0), not {type(value).__name__}.")
 
 
 class Relation(Record, frozen=True):
@@ -57,7 +300,7 @@ class Relation(Record, frozen=True):
             "c, its radius is c times that of the weights), or use 'reward'."
         )
 
-    def rkhs_radius(self, kernel: KernelNorm | HasNorm) -> float:
+    def rkhs_radius(self, kernel: HasNorm) -> float:
         """Returns the largest kernel norm of a difference of neighbours; NoRkhsRadius where there is none."""
         raise NoRkhsRadius(self.no_radius)
 
@@ -139,12 +382,12 @@ class LipschitzBall(RewardBall, frozen=True, tag="lipschitz-ball"):
     def sup_radius(self) -> float:
         return self.radius
 
-    def rkhs_radius(self, kernel: KernelNorm | HasNorm) -> float:
+    def rkhs_radius(self, kernel: HasNorm) -> float:
         kernel = _kernel("kernel", kernel)
         if kernel.dimension != 1:
             raise NoRkhsRadius(
                 f"A LipschitzBall speaks of one dimension, but the kernel has {kernel.dimension}: state an RkhsBall, "
-                "whose radius for an Additive kernel is Additive.radius_of([...]), one ball for each coordinate."
+                "whose radius for a sum of kernels is kernel.radius_of([...]), one ball for each coordinate."
             )
         return math.sqrt(self.actions) * kernel.of_lipschitz(self.radius, self.lipschitz)
 
@@ -166,7 +409,7 @@ class RkhsBall(RewardBall, frozen=True, tag="rkhs-ball"):
     """
 
     radius: Positive
-    kernel: Annotated[AnyKernelNorm, checked_by(_kernel)]
+    kernel: Annotated[AnyKernel, checked_by(_kernel)]
     people: Count | None = None  # pyright: ignore[reportIncompatibleMethodOverride]
     actions: Count = 1
     no_radius: ClassVar[str] = "An RkhsBall names its kernel: there is no beta left to choose; use `relation.kernel`."
@@ -193,7 +436,7 @@ class RkhsBall(RewardBall, frozen=True, tag="rkhs-ball"):
             return super().sup_radius
         return self.radius * self.kernel.largest_value
 
-    def rkhs_radius(self, kernel: KernelNorm | HasNorm) -> float:
+    def rkhs_radius(self, kernel: HasNorm) -> float:
         kernel = _kernel("kernel", kernel)
         if kernel == self.kernel:
             return math.sqrt(self.actions) * self.radius

@@ -24,10 +24,9 @@ from quietq.privacy.budget import Budget, Cost
 from quietq.privacy.certificate import MOST_QUERIES, AnsweredQuery, Certificate, certifying, is_vouched_for
 from quietq.privacy.checks import is_own, numbers as checked_numbers, same_process
 from quietq.privacy.errors import EngineFailed, InvalidInput
-from quietq.privacy.kernel_norms import Family
 from quietq.privacy.limits import pure_at
 from quietq.privacy.norms import AnyNorm
-from quietq.privacy.relations import Relation
+from quietq.privacy.relations import Family, Relation
 
 
 @runtime_checkable

@@ -15,9 +15,9 @@ from quietq.noise.box import UNIT, Box
 from quietq.noise.grid_path import look_up
 from quietq.privacy import Certificate, Code
 from quietq.privacy.checks import count
-from quietq.privacy.kernel_norms import ExponentialNorm, Norm
 from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements
 from quietq.privacy.records import Flag
+from quietq.privacy.relations import Exponential, Norm
 from quietq.released.publishable import Publishable, require
 
 
@@ -67,7 +67,7 @@ class PrivateTable(PrivateFunction, tag="table"):
     Of an additive kernel they are functions of one coordinate each, which are summed: `values` has a row for each.
     """
 
-    noise: ClassVar = (ExponentialNorm,)
+    noise: ClassVar = (Exponential,)
     arrays: ClassVar = ("values",)
     values: Float[np.ndarray, "..."]
     levels: Annotated[int, Meta(ge=1, le=26)]
@@ -96,7 +96,7 @@ class PrivateTable(PrivateFunction, tag="table"):
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """Released values are whole multiples of the step that noise was rounded to, which others are not."""
         super().check_norms(norms, certificate)
-        combined = all(isinstance(norm, ExponentialNorm) and norm.summed is self.summed for norm in norms)
+        combined = all(isinstance(norm, Exponential) and norm.summed is self.summed for norm in norms)
         require(combined, f"its noise must be that of a {type(self).__name__}, summed or not as it is")
         steps = [float(one.values[0]) for one in certificate.assumptions if one.code is Code.EXACT_NOISE]
         rounded = all((np.rint(self.values / step) * step == self.values).all() for step in steps)

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from quietq.noise import Additive, Box, Exponential
-from quietq.privacy import InvalidInput, RkhsBall, relations
+from quietq.noise import Box
+from quietq.privacy import Exponential, InvalidInput, RkhsBall, relations
 from quietq.privacy.checks import count, not_negative, positive
 from quietq.worlds.world import Array, World, never
 
@@ -59,8 +59,8 @@ class NavigationWorld(World):
             relations.people(people, low=0.0, high=0.5, slope=1.5),
             relations.people(people, low=0.0, high=0.3, slope=0.4),
         ]
-        kernel = Additive(tuple(Exponential(ball.best_beta()) for ball in balls))
-        return RkhsBall(kernel.radius_of(balls), kernel.norm, people=people)
+        kernel = Exponential(tuple(ball.best_beta() for ball in balls), summed=True)
+        return RkhsBall(kernel.radius_of(balls), kernel, people=people)
 
     def mean_reward(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         return [lambda x: along_x(np.asarray(x), np), lambda y: along_y(np.asarray(y), np)]

@@ -27,7 +27,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box as BoxSpace, Discrete
 from gymnasium.vector import VectorEnv
 
-from quietq.noise import Box, Domain, Entropy, Exponential
+from quietq.noise import Box, Domain, Entropy
 from quietq.noise.exact_path import ExactPath
 from quietq.noise.laws import Gaussian, RoundedLaw
 from quietq.noise.own_values import coarse_type
@@ -36,6 +36,7 @@ from quietq.privacy import (
     Budget,
     BudgetExhausted,
     Cost,
+    Exponential,
     InvalidInput,
     LipschitzBall,
     PrivacyWarning,
@@ -46,7 +47,6 @@ from quietq.privacy import (
 from quietq.privacy.account import Account
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count, instance, one_of, positive
-from quietq.privacy.kernel_norms import ExponentialNorm
 from quietq.privacy.norms import ObservedRewards
 from quietq.privacy.transcript import Query, Transcript
 from quietq.worlds.guards import (
@@ -75,8 +75,8 @@ class OnlinePaths(RoundedLaw):
         self.paths = [ExactPath(kernel, gap, sigma) for _ in range(paths)]
 
     @property
-    def norm(self) -> ExponentialNorm:
-        return self._kernel.norm
+    def norm(self) -> Exponential:
+        return self._kernel
 
     @property
     def sigma(self) -> float:
@@ -128,7 +128,7 @@ class PathNoise:
         # So the path lives on the box widened by that hair, over whose width the slope is as much larger.
         wide = msgspec.structs.replace(relation, lipschitz=relation.lipschitz * (1 + 2 * HAIR))
         kernel = Exponential(wide.best_beta())
-        radius = wide.rkhs_radius(kernel.norm)
+        radius = wide.rkhs_radius(kernel)
         # Both neighbours' rewards err; and they belong to the state as it was before it was rounded for show.
         differ = error + wide.lipschitz * _blur(env, state, self._box) / 2
         outputs = relation.actions if by_action else 1
