@@ -20,7 +20,7 @@ from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import simulate
 from quietq.privacy import Budget, people
-from quietq.privacy.limits import pure_epsilon
+from quietq.privacy.budget import pure_epsilon
 from quietq.worlds.planning import after
 from quietq.worlds.walk import WalkWorld
 

@@ -31,7 +31,7 @@ from benchmarks.page import grid
 from benchmarks.study import ROOT, Case, Entry, Label, Numbers, Results, Study, Table, own_files
 from quietq.cli.report.pictures import new_figure, save
 from quietq.online import Elimination, Episodes, Linear
-from quietq.privacy.limits import guess_right, of_hundred
+from quietq.privacy.budget import guess_right, of_hundred
 
 RUNS, LINEAR_RUNS = 100, 40
 SEED = 40_000

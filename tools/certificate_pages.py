@@ -17,9 +17,9 @@ from pathlib import Path
 
 from quietq.privacy.assumptions import Code
 from quietq.privacy.certificate import AnsweredQuery, Certificate
+from quietq.privacy.checks import Record
 from quietq.privacy.explain import Sentence, explain
 from quietq.privacy.norms import AnyNorm
-from quietq.privacy.records import Record
 from quietq.privacy.relations import AnyRelation
 
 DOCS = Path(__file__).parents[1] / "docs"

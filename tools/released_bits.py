@@ -40,7 +40,7 @@ PLACES: tuple[tuple[str, str], ...] = (
                      "NetworkValueNoise NoNoise OutputNoise Published PublishedTheorem RewardNoise "
                      "SortedPath ValueNoise"),
     ("quietq.paper.theorem", "comparison.compare"),
-    ("quietq.privacy.gaussian", "epsilon_from_mu"),
+    ("quietq.privacy.budget", "epsilon_from_mu"),
     ("quietq.privacy.limits", "cap_any_dp cap_gdp people_needed"),
     ("quietq.privacy.norms", "Answers"),
     ("quietq.paper.theorem", "claimed_budget"),

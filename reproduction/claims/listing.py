@@ -14,7 +14,7 @@ from quietq.paper.attacks.successive import SuccessiveSteps, rewards_from_succes
 from quietq.paper.discrete import random_mdp
 from quietq.paper.sampler import SortedPath
 from quietq.privacy import Budget, Exponential
-from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.privacy.budget import epsilon_from_mu
 from quietq.worlds import WALK
 from reproduction.claims.spaces import SCALES, forward, initial, network
 from reproduction.claims.statement import Measurements, at_most, says

@@ -15,7 +15,7 @@ from quietq.paper import Published
 from quietq.paper.attacks import audit_training
 from quietq.paper.theorem import compare, paper_noise
 from quietq.privacy import Budget
-from quietq.privacy.gaussian import delta_from_mu, log_delta, mu_from_budget, root
+from quietq.privacy.budget import delta_from_mu, log_delta, mu_from_budget, root
 from quietq.worlds import WALK
 from reproduction.claims.statement import TABLE, Measurements, at_most, says
 from reproduction.experiment import Decision, Row, Task, decide, task

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from quietq.cli.report.page import table
-from quietq.privacy.limits import guess_right, of_hundred
+from quietq.privacy.budget import guess_right, of_hundred
 from reproduction.comparison.needed import TARGET, compare, curves, needed
 from reproduction.comparison.scores import DELTA, EPSILON, budget, measure, measure_caps, name_of
 from reproduction.experiment import Claim, Experiment, Tables, Task, statement, task

@@ -27,7 +27,8 @@ from quietq import paper, worlds
 from quietq.paper.agents import NoNoise, RewardNoise
 from quietq.paper.methods import METHODS
 from quietq.paper.observed import observe
-from quietq.privacy.limits import cap_any_dp, cap_gdp, pure_epsilon
+from quietq.privacy.budget import pure_epsilon
+from quietq.privacy.limits import cap_any_dp, cap_gdp
 from quietq.privacy.relations import LipschitzBall, SupBall
 from quietq.worlds import WALK, World, find_world, mean_return
 from quietq.worlds.planning import best_return

@@ -18,7 +18,7 @@ from quietq import paper
 from quietq.paper.agents.networks import LinearQ, Network
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner
 from quietq.paper.agents.trainer import spaces_of
-from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.privacy.budget import epsilon_from_mu
 from quietq.released.private_function import PrivateFunction
 from quietq.worlds import WALK, walk_reward
 from reproduction.experiment import Row

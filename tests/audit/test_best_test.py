@@ -20,7 +20,7 @@ from quietq.noise.grid_path import GridNoise, draw_grid
 from quietq.noise.laws import BallNoise, Gaussian
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.paper.observed import observed_mechanism
-from quietq.privacy.budget import Cost
+from quietq.privacy.account import Cost
 from quietq.privacy.norms import Answers
 from quietq.privacy.relations import Exponential, LipschitzBall, RkhsBall
 from quietq.worlds import WALK

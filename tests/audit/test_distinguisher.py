@@ -14,7 +14,7 @@ from quietq.audit.finding import Attack, Finding, Promise, count_errors
 from quietq.paper import InputNoise
 from quietq.paper.attacks import on_trainings as training
 from quietq.paper.attacks.on_trainings import Trainings, audit_training
-from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.privacy.budget import epsilon_from_mu
 from quietq.worlds import WALK
 
 ATTACK = Attack("none", "none", "none", "none", "none", "none")

@@ -17,7 +17,7 @@ from quietq.paper import InputNoise
 from quietq.paper.agents import NoNoise
 from quietq.paper.agents.trainer import spaces_of
 from quietq.paper.algorithm import Published
-from quietq.privacy.gaussian import epsilon_from_mu
+from quietq.privacy.budget import epsilon_from_mu
 from quietq.worlds import WALK
 
 SURE = 1 - 1e-6

@@ -10,9 +10,8 @@ from quietq.feedback.statistic import Vector
 from quietq.mechanisms.release import SLACK, Mechanism, Query
 from quietq.noise.box import Box
 from quietq.noise.laws import Gaussian
-from quietq.privacy.account import Issued
+from quietq.privacy.account import Cost, Issued
 from quietq.privacy.assumptions import Code
-from quietq.privacy.budget import Cost
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.norms import ObservedRewards
 from quietq.privacy.relations import SupBall

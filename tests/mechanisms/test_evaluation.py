@@ -9,7 +9,7 @@ from evaluation_chain import GAMMA, STATES, chain, divergence, error, evaluation
 from quietq import Budget
 from quietq.feedback.cells import Cells
 from quietq.paper.baselines.balle import Admissible, Visits, smooth_bound
-from quietq.privacy.gaussian import delta_from_mu
+from quietq.privacy.budget import delta_from_mu
 from quietq.privacy.relations import Trajectories
 from quietq.privacy.smooth_sensitivity import delta_of_two_sizes
 

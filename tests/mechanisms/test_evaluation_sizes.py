@@ -11,7 +11,7 @@ from quietq import Accountant, Budget, InvalidInput
 from quietq.feedback.cells import Cells
 from quietq.noise import SeededEntropy
 from quietq.paper.baselines.balle import Evaluation, Visits, largest_return
-from quietq.privacy.gaussian import delta_from_mu
+from quietq.privacy.budget import delta_from_mu
 from quietq.privacy.relations import Trajectories
 
 Person = tuple[np.ndarray, np.ndarray]

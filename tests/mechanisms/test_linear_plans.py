@@ -14,8 +14,8 @@ from msgspec import structs
 from quietq import Accountant, Budget, InvalidInput, PrivacyWarning, check as ask, load, plan_linear, privatise, publish
 from quietq.mechanisms import moments, rounds
 from quietq.privacy import Code
+from quietq.privacy.budget import epsilon_from_mu
 from quietq.privacy.certificate import certifying
-from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.privacy.relations import OnePerson
 from quietq.publishing.publish import NO_GO, certificate_of, with_checks
 from quietq.released import open_release

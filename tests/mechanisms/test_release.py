@@ -14,7 +14,7 @@ from quietq.noise.box import UNIT
 from quietq.noise.grid_path import GridNoise
 from quietq.noise.own_values import on_grid
 from quietq.privacy import Code
-from quietq.privacy.budget import Cost
+from quietq.privacy.account import Cost
 from quietq.privacy.certificate import Certificate
 from quietq.released.private_function import PrivateTable
 

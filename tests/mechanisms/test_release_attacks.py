@@ -21,7 +21,7 @@ from quietq.feedback.statistic import Vector
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import release
 from quietq.noise.box import Box
-from quietq.privacy.budget import Cost
+from quietq.privacy.account import Cost
 from quietq.privacy.certificate import Certificate
 
 BUDGET = Budget(0.9, 1e-4)

@@ -15,7 +15,7 @@ from quietq.noise.feature_maps import (
     Splines,
     smooth_prior,
 )
-from quietq.privacy.records import read_record
+from quietq.privacy.checks import read_record
 from quietq.released.private_model import PrivateModel
 
 

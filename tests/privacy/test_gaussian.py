@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from quietq import Budget, InvalidInput
 from quietq.paper.theorem import paper_noise
 from quietq.privacy import delta_from_mu, epsilon_from_mu, mu_from_budget
-from quietq.privacy.gaussian import log_delta
+from quietq.privacy.budget import log_delta
 
 EPSILONS = [1e-4, 1e-2, 0.1, 0.45, 0.9, 3.0, 10.0, 30.0, 100.0]
 DELTAS = [1e-15, 1e-10, 1e-6, 1e-4, 1e-2, 0.1, 0.5]

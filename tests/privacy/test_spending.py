@@ -9,7 +9,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.pld.common import DifferentialPrivacyParameters
 
 from quietq.privacy import Accountant, Budget, Cost, Spending, delta_from_mu
-from quietq.privacy.limits import pure_epsilon
+from quietq.privacy.budget import pure_epsilon
 
 BUDGET = Budget(0.9, 1e-4)
 

@@ -5,7 +5,7 @@ import pytest
 
 from quietq import Exponential, RkhsBall, SupBall, people
 from quietq.paper import BandLimited, FeatureKernel
-from quietq.privacy.records import read_record
+from quietq.privacy.checks import read_record
 from quietq.privacy.relations import AnyRelation, Arrivals, OnePerson, Trajectories
 
 

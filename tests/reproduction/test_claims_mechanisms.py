@@ -8,7 +8,7 @@ import pytest
 
 from quietq import Budget
 from quietq.paper.theorem import compare, paper_noise
-from quietq.privacy.gaussian import mu_from_budget
+from quietq.privacy.budget import mu_from_budget
 from reproduction.claims import mechanisms
 
 STATEMENTS = (

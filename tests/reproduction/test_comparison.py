@@ -10,8 +10,7 @@ pytest.importorskip("jax")
 from comparison_tables import table
 
 from quietq.privacy import people_needed
-from quietq.privacy.budget import weak_delta
-from quietq.privacy.limits import guess_right
+from quietq.privacy.budget import guess_right, weak_delta
 from quietq.worlds import WALK, find_world, mean_return, uniform_policy
 from reproduction.comparison import COMPARISON, MOST, measure, scores
 from reproduction.comparison.needed import curves, needed

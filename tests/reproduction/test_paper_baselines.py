@@ -20,8 +20,7 @@ from quietq.paper.algorithm import Baseline, Published
 from quietq.paper.baselines.abadi import GradientPerturbation
 from quietq.paper.baselines.balle import CELLS, EXPLORE, cell, walk_by_evaluation
 from quietq.paper.baselines.venkitasubramaniam import InputPerturbation
-from quietq.privacy.budget import Budget
-from quietq.privacy.gaussian import delta_from_mu
+from quietq.privacy.budget import Budget, delta_from_mu
 from quietq.worlds.planning import policy_return
 from quietq.worlds.walk import WALK
 

@@ -11,7 +11,7 @@ import pytest
 from quietq import Box, Budget, Certificate, Exponential, GaussianProcessMechanism, RkhsBall, people
 from quietq.privacy import AnsweredQuery, Code, explain
 from quietq.privacy.certificate import certifying
-from quietq.privacy.limits import guess
+from quietq.privacy.explain import guess
 from quietq.privacy.norms import IncrementGauge, ObservedRewards, SmoothBound
 from quietq.privacy.relations import LipschitzBall, SupBall, Trajectories
 from quietq.released import OpenedFile, PrivateNetwork

@@ -10,7 +10,7 @@ from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.audit.distinguisher import Seen, Thresholds
 from quietq.mechanisms.release import Mechanism
 from quietq.privacy import Certificate, InvalidInput, QuietqError
-from quietq.privacy.limits import guess_right
+from quietq.privacy.budget import guess_right
 
 Verdict = Literal["refuted", "consistent"]
 

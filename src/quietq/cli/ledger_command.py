@@ -52,7 +52,7 @@ def create(
     """Open a source, and make the ledger if it is not there. A budget is set once and never grows."""
     from quietq.ledger import Ledger
     from quietq.ledger.entries import one_line
-    from quietq.privacy.budget import check_caps
+    from quietq.privacy.account import check_caps
 
     if (epsilon is None) != (delta is None):
         raise qq.InvalidInput("--epsilon and --delta must be given together.")

@@ -268,7 +268,7 @@ def limits(
 ) -> None:
     """Tell what any private algorithm can reach at all, and how many people a score takes at the least."""
     from quietq.privacy import cap_any_dp, cap_gdp, people_needed, steps_between
-    from quietq.privacy.limits import guess_right, of_hundred
+    from quietq.privacy.budget import guess_right, of_hundred
 
     budget = qq.Budget(epsilon, delta)
     steps = steps_between(distance, radius)

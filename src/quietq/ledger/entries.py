@@ -21,9 +21,8 @@ from typing import Annotated, Any
 import msgspec
 
 from quietq.privacy import Budget, InvalidInput, QuietqError
-from quietq.privacy.budget import Cost, check_caps
-from quietq.privacy.checks import shown
-from quietq.privacy.records import Record, checked_by, read_record
+from quietq.privacy.account import Cost, check_caps
+from quietq.privacy.checks import Record, checked_by, read_record, shown
 from quietq.privacy.relations import AnyRelation
 
 GENESIS = "0" * 64

@@ -165,7 +165,7 @@ def candidates(
     """The mechanisms that could release this feedback, the one with the least expected error first.
 
     At one budget Gaussian ones protect alike, so that errors can be compared. Pure noise of the same epsilon would have
-    less error, and let a guesser be right far more often (`privacy.limits`): it is among them where delta is 0, or if
+    less error, and let a guesser be right far more often (`privacy.budget`): it is among them where delta is 0, or if
     it was asked for by name.
     """
     found: list[Mechanism] = []

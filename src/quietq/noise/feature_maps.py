@@ -17,9 +17,8 @@ import numpy as np
 from jaxtyping import Float
 from msgspec.structs import replace
 
-from quietq.privacy.checks import count, positive, real
+from quietq.privacy.checks import Count, Flag, Record, checked_by, count, positive, real
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.records import Count, Flag, Record, checked_by
 
 Array = Any
 """A NumPy or a JAX array."""

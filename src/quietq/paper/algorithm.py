@@ -45,8 +45,8 @@ from quietq.paper.agents.method import EnvironmentSpaces, Moment, Noise, Transit
 from quietq.paper.agents.networks import LinearQ, Network, in_unit_box
 from quietq.paper.theorem import PublishedTheorem, claimed_budget
 from quietq.privacy import Budget, Certificate, Exponential, InvalidInput
+from quietq.privacy.budget import epsilon_from_mu
 from quietq.privacy.checks import count, not_negative, positive
-from quietq.privacy.gaussian import epsilon_from_mu
 from quietq.released.private_network import PrivateNetwork
 from quietq.worlds.walk import WALK
 

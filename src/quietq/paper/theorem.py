@@ -21,11 +21,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from quietq.privacy.assumptions import Code
-from quietq.privacy.budget import Budget
+from quietq.privacy.budget import Budget, root
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import Checked, count, instance, positive, positive_delta
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.gaussian import root
 from quietq.privacy.relations import SupBall
 from quietq.privacy.smooth_sensitivity import threshold
 

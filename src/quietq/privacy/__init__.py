@@ -1,8 +1,20 @@
 """The promise: budgets, neighbouring relations, accounting, certificates and what is possible at all."""
 
-from quietq.privacy.account import Account as Account, Accountant as Accountant, Receipt as Receipt
+from quietq.privacy.account import (
+    Account as Account,
+    Accountant as Accountant,
+    Cost as Cost,
+    Receipt as Receipt,
+    Spending as Spending,
+)
 from quietq.privacy.assumptions import Assumption as Assumption, Code as Code
-from quietq.privacy.budget import Budget as Budget, Cost as Cost, Spending as Spending
+from quietq.privacy.budget import (
+    Budget as Budget,
+    delta_from_mu as delta_from_mu,
+    epsilon_from_mu as epsilon_from_mu,
+    mu_from_budget as mu_from_budget,
+    weak_promise as weak_promise,
+)
 from quietq.privacy.certificate import (
     AnsweredQuery as AnsweredQuery,
     Certificate as Certificate,
@@ -18,20 +30,13 @@ from quietq.privacy.errors import (
     PrivacyWarning as PrivacyWarning,
     QuietqError as QuietqError,
 )
-from quietq.privacy.explain import explain as explain
-from quietq.privacy.gaussian import (
-    delta_from_mu as delta_from_mu,
-    epsilon_from_mu as epsilon_from_mu,
-    mu_from_budget as mu_from_budget,
-)
+from quietq.privacy.explain import explain as explain, guess as guess
 from quietq.privacy.limits import (
     cap_any_dp as cap_any_dp,
     cap_gdp as cap_gdp,
-    guess as guess,
     people_needed as people_needed,
     steps_between as steps_between,
     steps_needed as steps_needed,
-    weak_promise as weak_promise,
 )
 from quietq.privacy.relations import (
     Arrivals as Arrivals,

@@ -9,9 +9,8 @@ import string
 from enum import Enum
 from typing import Annotated
 
-from quietq.privacy.checks import real, shown
+from quietq.privacy.checks import Record, checked_by, real, shown
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.records import Record, checked_by
 
 ENFORCED, TRUSTED = True, False
 SIGNER, ENGINEER = "signer", "engineer"

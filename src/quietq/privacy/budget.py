@@ -1,38 +1,157 @@
-"""Budgets, what a release costs of them, and what many releases cost together under caps that were set beforehand.
+"""Budgets (epsilon, delta), the exact curve of Gaussian differential privacy, and what either means to a guesser.
 
-Theorem (Dong, Roth & Su 2022; for adaptively chosen mu_i Smith & Thakurta 2022). Rounds that are mu_i-GDP, each given
-all earlier outputs, are together sqrt(sum mu_i^2)-GDP, exactly; the mu_i may be chosen as one goes along, as long as
-the sum of squares is capped beforehand. Of releases that have no mu, epsilons and deltas add up, under a cap of their
-own (Rogers, Roth, Ullman & Vadhan 2016). Both kinds at once are a concurrent composition, which costs no more than one
-after the other (Vadhan & Zhang 2023): (epsilon + epsilon_apart, delta + delta_apart) in all.
+Theorem (Dong, Roth & Su 2022; Balle & Wang 2018). A mechanism is mu-GDP if and only if for every epsilon >= 0 it
+is (epsilon, delta)-DP with
 
-What then holds are the caps: the theorems are filters, not odometers, so the sums so far are a promise only if the
-number and the sizes of the releases did not depend on earlier outputs.
+    delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2).
 
-Proof: docs/theory.md#two-caps.
+The difference cancels and the exponential overflows when taken literally. With x = epsilon/mu - mu/2,
+y = epsilon/mu + mu/2 and Mills' ratio R(t) = Phi(-t)/phi(t) it is phi(x) (R(x) - R(y)), which does neither.
+Inverses are rounded towards safety: mu down, epsilon up.
+
+Theorem. Of two neighbours, either as likely as the other, nobody tells which one was there with a chance above
+Phi(mu/2) from what is mu-GDP (the two errors add up to at least 2 Phi(-mu/2)), nor above (e^epsilon + delta)/(1 +
+e^epsilon) from what is (epsilon, delta)-DP. Both are attained, so epsilon alone says little: at 1 it is 73.2 of 100 for
+pure noise, and 55.4 for Gaussian noise with delta = 1e-5.
+
+Proof: docs/theory.md#gaussian-curve and docs/theory.md#guessing.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
-from quietq.privacy.checks import count, instance, not_negative, positive, positive_delta, probability
-from quietq.privacy.errors import InvalidInput, MissingExtra
-from quietq.privacy.gaussian import delta_from_mu, epsilon_from_mu, mu_from_budget
-from quietq.privacy.records import Positive, Probability, Record
+import numpy as np
+from scipy.special import erfcx, expit, log_ndtr, ndtr
 
-if TYPE_CHECKING:
-    import dp_accounting
+from quietq.privacy.checks import (
+    Positive,
+    Probability,
+    Record,
+    count,
+    not_negative,
+    positive,
+    positive_delta,
+    probability,
+)
+from quietq.privacy.errors import InvalidInput
 
 _STEP = 1e-12
 """Relative: by so much parts of a budget are made smaller until they come to no more than the whole."""
-_PAIR = ("epsilon", "delta")
-_ROUNDING = 1e-9  # relative, of sums of costs
-TOLERANCE = 1e-12
-"""Relative, for sums of squares that meet the cap but for rounding; `Budget.mu` keeps as much back."""
+LARGE_EPSILON = 10.0
+"""From here on a promise says hardly anything, and whoever makes it is told."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+_MOST_EPSILON, _MOST_MU = 1e6, 1e4  # beyond, the curve loses digits, and nothing is protected anyway
+_SAFETY = 2e-12  # relative; the solver is accurate to ~1e-15, an Accountant tolerates 1e-12
+
+
+def root(f: Callable[[float], float], low: float, high: float, tolerance: float = 1e-14) -> float:
+    """A zero of f between low and high, where it has opposite signs (Brent's method)."""
+    from scipy.optimize import brentq  # slow to import
+
+    return float(brentq(f, low, high, xtol=tolerance))  # pyright: ignore[reportArgumentType]
+
+
+def _mills(t: float | np.ndarray) -> Any:
+    return math.sqrt(math.pi / 2) * erfcx(np.asarray(t) / math.sqrt(2))
+
+
+def log_delta(epsilon: float, mu: float) -> float:
+    """Log delta(epsilon) of a mu-GDP mechanism; finite where delta itself would underflow."""
+    x, y = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if x > 1e100:  # x^2 would overflow; delta is below exp(-1e199)
+        return -math.inf
+    log_phi = -x * x / 2 - math.log(2 * math.pi) / 2
+    if mu < 0.5 or x >= 0:
+        gap = _gap(x, y, mu)
+        return log_phi + math.log(gap if gap > 0 else mu / (1 + x * x))  # lost to rounding: -R'(t) < 1/(1 + t^2)
+    log_head = float(log_ndtr(-x))
+    log_ratio = log_phi + math.log(float(_mills(y))) - log_head
+    # log(1 - e^t), which for a small e^t (delta near 1) keeps its digits as log1p only.
+    return log_head + (math.log(-math.expm1(log_ratio)) if log_ratio > -0.7 else math.log1p(-math.exp(log_ratio)))
+
+
+def _gap(x: float, y: float, mu: float) -> float:
+    """R(x) - R(y); for close x and y, where that cancels, the integral of -R'(t) = 1 - t R(t)."""
+    if mu >= 0.5:
+        return float(_mills(x) - _mills(y))
+    t = x + mu * (1 + _NODES) / 2
+    return mu / 2 * float(_WEIGHTS @ (1 - t * _mills(t)))
+
+
+def delta_from_mu(mu: float, epsilon: float) -> float:
+    """Returns the smallest delta for which a mu-GDP mechanism is (epsilon, delta)-DP.
+
+    Args:
+        mu: The parameter of Gaussian differential privacy.
+        epsilon: The epsilon.
+
+    """
+    mu = positive("mu", mu)
+    return math.exp(log_delta(not_negative("epsilon", epsilon), mu))
+
+
+def _range_of_mu(epsilon: float, delta: float) -> tuple[float, float]:
+    """Two mus that the one with this delta at this epsilon lies between; refuses what cannot be computed with."""
+    if epsilon > _MOST_EPSILON:
+        raise InvalidInput(f"epsilon must be at most {_MOST_EPSILON:g} for Gaussian noise, not {epsilon!r}.")
+    # epsilon/mu - mu/2 = 60 at the lower end (delta < 1e-700) and -40 at the upper end (delta = 1 in floats).
+    low = 2 * epsilon / (60 + math.sqrt(3600 + 2 * epsilon))
+    high = 40 + math.sqrt(1600 + 2 * epsilon)
+    if log_delta(epsilon, low) >= math.log(delta):
+        raise InvalidInput(f"epsilon {epsilon!r} is too large for delta {delta!r} to be distinguished from 0.")
+    return low, high
+
+
+def implies(mu: float, epsilon: float, delta: float) -> bool:
+    """Whether every mu-GDP mechanism is (epsilon, delta)-DP; it searches for nothing, so certificates load quickly."""
+    epsilon, delta = positive("epsilon", epsilon), positive_delta(delta)
+    low, high = _range_of_mu(epsilon, delta)
+    return mu <= low or (mu < high and log_delta(epsilon, mu) <= math.log(delta))
+
+
+@lru_cache(maxsize=1024)
+def mu_from_budget(epsilon: float, delta: float) -> float:
+    """Returns the largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP.
+
+    Args:
+        epsilon: The epsilon.
+        delta: The delta.
+
+    """
+    epsilon, delta = positive("epsilon", epsilon), positive_delta(delta)
+    low, high = _range_of_mu(epsilon, delta)
+    target = math.log(delta)
+    solution = root(lambda s: log_delta(epsilon, math.exp(s)) - target, math.log(low), math.log(high), 1e-15)
+    mu = math.exp(solution) * (1 - _SAFETY)
+    while log_delta(epsilon, mu) > target:
+        mu *= 1 - _SAFETY
+    return mu
+
+
+def epsilon_from_mu(mu: float, delta: float) -> float:
+    """Returns the smallest epsilon for which a mu-GDP mechanism is (epsilon, delta)-DP.
+
+    Args:
+        mu: The parameter of Gaussian differential privacy.
+        delta: The delta.
+
+    """
+    mu, delta = positive("mu", mu), positive_delta(delta)
+    if mu > _MOST_MU:
+        raise InvalidInput(f"mu must be at most {_MOST_MU:g}, not {mu!r}.")
+    target, at_zero = math.log(delta), log_delta(0.0, mu)
+    if at_zero <= target - _SAFETY * min(1.0, -target):
+        return 0.0
+    high = mu * mu / 2 + 60 * mu
+    # At 0 the curve may meet delta but for rounding: then the least epsilon above 0 is safe.
+    solution = root(lambda e: log_delta(e, mu) - target, 0.0, high, 1e-16 * high) if at_zero > target else 0.0
+    epsilon = solution * (1 + _SAFETY) + 1e-15 * high
+    while log_delta(epsilon, mu) > target:
+        epsilon = epsilon * (1 + _SAFETY) + 1e-15 * high
+    return epsilon
 
 
 class Budget(Record, frozen=True, tag=False, tag_field=None, dict=True):
@@ -149,6 +268,66 @@ def _shares(given: Sequence[float]) -> list[Fraction]:
     return [part / max(whole, Fraction(1)) for part in parts]
 
 
+def guess_right(epsilon: float, delta: float, mu: float | None = None) -> float:
+    """The largest chance of being right: by mu where there is one, else by (epsilon, delta), of which no more is known.
+
+    >>> round(guess_right(1.0, 0.0), 4), round(guess_right(1.0, 1e-5, mu=0.268053), 4)
+    (0.7311, 0.5533)
+    """
+    if mu is not None:
+        return float(ndtr(mu / 2))
+    share = float(expit(epsilon))
+    return share + (1 - share) * delta
+
+
+def pure_epsilon(mu: float) -> float:
+    """The epsilon of pure noise with which a guesser is right as often as with mu-GDP: it is then mu-GDP, too.
+
+    >>> round(pure_epsilon(Budget(0.9, 1e-4).mu), 4)
+    0.2284
+    """
+    return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
+
+
+def of_hundred(share: float) -> str:
+    """In how many of 100 cases: rounded upwards, because it is "at most".
+
+    >>> of_hundred(guess_right(1.0, 0.0))
+    '73.2'
+    """
+    return f"{math.ceil(1000 * share) / 10:.1f}"
+
+
+def pure_at(budget: Budget) -> tuple[str, ...]:
+    """What a certificate of pure noise says of a budget that has a delta: what a guesser gains over Gaussian noise.
+
+    >>> print(*pure_at(Budget(0.9, 1e-4)), *pure_at(Budget(0.9, 0)))
+    Pure noise was taken at (0.9, 0.0001): a guesser is right in at most 71.1 of 100 cases, with Gaussian noise in 55.7.
+    """
+    if budget.is_pure:
+        return ()
+    pure, gaussian = (of_hundred(guess_right(budget.epsilon, 0.0, mu)) for mu in (None, budget.mu))
+    return (
+        f"Pure noise was taken at ({budget.epsilon:g}, {budget.delta:g}): a guesser is right in at most {pure} of 100 "
+        f"cases, with Gaussian noise in {gaussian}.",
+    )
+
+
+def weak_epsilon(epsilon: float, delta: float, mu: float | None = None) -> str | None:
+    """A sentence if epsilon is so large that a guesser is nearly always right, else None.
+
+    >>> print(weak_epsilon(1000.0, 0.0))
+    epsilon = 1000 hides little: whoever knows all else and guesses what one person gave may be right in 100.0 of 100
+    cases.
+    """
+    if epsilon < LARGE_EPSILON:
+        return None
+    return (
+        f"epsilon = {epsilon:g} hides little: whoever knows all else and guesses what one person gave may be right in "
+        f"{of_hundred(guess_right(epsilon, delta, mu))} of 100 cases."
+    )
+
+
 def weak_delta(delta: float, people: int | None) -> str | None:
     """A sentence if delta is so large that it would allow giving one whole person away, else None."""
     delta = probability("delta", delta)
@@ -161,234 +340,15 @@ def weak_delta(delta: float, people: int | None) -> str | None:
     )
 
 
-class Cost(Record, frozen=True, tag=False, tag_field=None):
-    """Of one release: the mu of Gaussian noise, or epsilon and delta where there is no mu.
+def weak_promise(budget: Budget, people: int | None, pure: bool = False) -> str | None:
+    """Returns the warning about an epsilon or a delta that is too large; None if neither is.
 
-    >>> print(Cost.gaussian(0.02, rounds=100), "/", Cost.apart(0.5))
-    mu = 0.2 / epsilon = 0.5, delta = 0
+    Args:
+        budget: The (epsilon, delta).
+        people: The number of people, if there is one.
+        pure: Whether the noise has no delta, whatever the budget has.
+
     """
-
-    mu: Positive | None = None
-    epsilon: Positive | None = None
-    delta: Probability | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if (self.mu is None) == (self.epsilon is None) or (self.epsilon is None) != (self.delta is None):
-            raise InvalidInput("A cost has either a mu or an epsilon and a delta, and not both.")
-
-    @classmethod
-    def gaussian(cls, mu: float, rounds: int = 1) -> "Cost":
-        """Returns the cost of Gaussian releases.
-
-        Args:
-            mu: The parameter of Gaussian differential privacy of one release.
-            rounds: The number of such releases.
-
-        """
-        return cls(mu=positive("mu", mu) * math.sqrt(count("rounds", rounds)))
-
-    @classmethod
-    def apart(cls, epsilon: float, delta: float = 0.0) -> "Cost":
-        """Returns the cost of a release that has no mu: pure noise, or a bound that is only (epsilon, delta).
-
-        Args:
-            epsilon: Its epsilon.
-            delta: Its delta.
-
-        """
-        return cls(epsilon=epsilon, delta=delta)
-
-    @classmethod
-    def of_all(cls, costs: Sequence["Cost"]) -> "Cost | None":
-        """Returns what releases cost together, each of which may depend on earlier ones; None if only some have a mu.
-
-        Args:
-            costs: The cost of each release.
-
-        """
-        if all(cost.mu is not None for cost in costs):
-            return cls(math.hypot(*(cost.mu or 0.0 for cost in costs)))
-        if any(cost.mu is not None for cost in costs):
-            return None
-        return cls.apart(*(math.fsum(getattr(cost, name) for cost in costs) for name in _PAIR))
-
-    def at_most(self, other: "Cost") -> bool:
-        """Returns whether this cost is of the same kind as another one and no larger, but for rounding.
-
-        Args:
-            other: The cost that it is compared with.
-
-        """
-        pairs = [(getattr(self, name), getattr(other, name)) for name in ("mu", *_PAIR)]
-        return all(cap is not None and amount <= cap * (1 + _ROUNDING) for amount, cap in pairs if amount is not None)
-
-    def __str__(self) -> str:
-        return f"mu = {self.mu:g}" if self.mu is not None else f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
-
-
-@dataclass(frozen=True)
-class Spending:
-    """Costs under their caps: `budget` for Gaussian noise, `apart` for what has no mu; None where there can be none."""
-
-    budget: Budget | None
-    apart: Budget | None = None
-    costs: Mapping[Cost, int] = field(default_factory=dict)
-    """And how often each was spent."""
-
-    def covers(self, cost: Cost) -> bool:
-        if cost.mu is not None:
-            return self._squares() + cost.mu**2 <= self.mu**2 * (1 + TOLERANCE)
-        return all(_exact(cost, name) <= left for name, left in self._left().items())
-
-    @property
-    def mu(self) -> float:
-        """The cap on Gaussian noise; 0 if there can be none."""
-        return 0.0 if self.budget is None else self.budget.mu
-
-    @property
-    def spent_mu(self) -> float:
-        return math.sqrt(self._squares())
-
-    @property
-    def remaining_mu(self) -> float:
-        """The largest Gaussian release that is still covered."""
-        return math.sqrt(max(self.mu**2 - self._squares(), 0.0))
-
-    @property
-    def spent_apart(self) -> tuple[float, float]:
-        return float(self._sum("epsilon")), float(self._sum("delta"))
-
-    @property
-    def remaining_apart(self) -> tuple[float, float]:
-        left = self._left()
-        return _at_most(left["epsilon"]), _at_most(left["delta"])
-
-    @property
-    def promised(self) -> tuple[float, float]:
-        """(epsilon, delta) of everything that can ever be released: the sum of both caps."""
-        caps = [cap for cap in (self.budget, self.apart) if cap is not None]
-        return math.fsum(cap.epsilon for cap in caps), math.fsum(cap.delta for cap in caps)
-
-    @property
-    def spent(self) -> tuple[float, float]:
-        """(epsilon, delta) of what was charged so far, at the delta of both caps; for a schedule fixed beforehand."""
-        (epsilon, delta), (epsilon_apart, delta_apart) = self.promised, self.spent_apart
-        if self.spent_mu == 0:
-            return epsilon_apart, delta
-        return (min(self.get_epsilon(delta), epsilon) if delta > delta_apart else epsilon), delta
-
-    def get_epsilon(self, delta: float) -> float:
-        """Returns the epsilon of all costs together: that of the Gaussian ones, and the sum of the others'.
-
-        Args:
-            delta: The delta of all costs together; what the others leave of it is for the Gaussian ones.
-
-        """
-        delta = positive_delta(delta)
-        epsilon_apart, delta_apart = self.spent_apart
-        if delta < delta_apart or (self.spent_mu and delta == delta_apart):
-            raise InvalidInput(f"delta must be above {delta_apart:g}, which releases without a mu took, not {delta:g}.")
-        gaussian = epsilon_from_mu(self.spent_mu, delta - delta_apart) if self.spent_mu else 0.0
-        return gaussian + epsilon_apart
-
-    def get_delta(self, epsilon: float) -> float:
-        """Returns the delta of all costs together: that of the Gaussian ones, and the sum of the others'.
-
-        Args:
-            epsilon: The epsilon of all costs together; what the others leave of it is for the Gaussian ones.
-
-        """
-        epsilon = not_negative("epsilon", epsilon)
-        epsilon_apart, delta_apart = self.spent_apart
-        if epsilon < epsilon_apart:
-            return 1.0
-        gaussian = delta_from_mu(self.spent_mu, epsilon - epsilon_apart) if self.spent_mu else 0.0
-        return min(gaussian + delta_apart, 1.0)
-
-    def to_event(self, *, fixed_schedule: bool = False) -> "dp_accounting.DpEvent":
-        if any(self.spent_apart) if fixed_schedule else self.apart is not None:
-            raise InvalidInput(
-                "There is a part without a mu, and dp-accounting has no event for that: add its epsilon and delta to "
-                "those of the Gaussian part."
-            )
-        spent = {cost.mu: n for cost, n in self.costs.items() if cost.mu is not None}
-        return gaussian_event(spent if fixed_schedule else {self.mu: 1})
-
-    def shortage(self, cost: Cost) -> str:
-        """Why a cost is not covered: what is left, or that there is nothing for its kind."""
-        if cost.mu is not None and self.budget is None:
-            return f"{cost} was asked for, and there is no budget for Gaussian noise: use pure noise"
-        if cost.mu is None and self.apart is None:
-            return (
-                f"{cost} has no mu, and nothing was set apart for that by apart=Budget(...): take Gaussian "
-                'noise, by a budget with a delta above 0, or noise="path" or "knots"'
-            )
-        left = f"mu = {self.remaining_mu:g} of {self.mu:g}{self.in_epsilon()}"
-        if cost.mu is None:
-            caps = zip(_PAIR, self.remaining_apart, strict=True)
-            left = " and ".join(f"{name} = {amount:g} of {getattr(self.apart, name):g}" for name, amount in caps)
-        return f"{cost} is more than what is left, {left}"
-
-    def in_epsilon(self) -> str:
-        """What is left for Gaussian noise, as one budget at the cap's delta; nothing if nothing is left."""
-        if self.budget is None or self.remaining_mu == 0:
-            return ""
-        return f" (epsilon {epsilon_from_mu(self.remaining_mu, self.budget.delta):.4g} at delta {self.budget.delta:g})"
-
-    def _squares(self) -> float:
-        return math.fsum(n * cost.mu**2 for cost, n in self.costs.items() if cost.mu is not None)
-
-    def _sum(self, name: str) -> Fraction:
-        """Of epsilons or of deltas as the decimal numbers that were written: three times 0.1 is 0.3."""
-        return sum((n * _exact(cost, name) for cost, n in self.costs.items() if cost.mu is None), Fraction())
-
-    def _left(self) -> dict[str, Fraction]:
-        """Of epsilon and of delta; less than any release takes where nothing was set apart."""
-        return {name: _exact(self.apart, name) - self._sum(name) for name in _PAIR}
-
-
-def check_caps(budget: Budget | None, apart: Budget | None) -> None:
-    for name, cap in (("budget", budget), ("apart", apart)):
-        instance(name, cap, Budget | None, "a Budget, e.g. Budget(epsilon=0.9, delta=1e-4), or None")
-    if apart is not None:
-        apart.require_mu(None, "what is set apart")
-    if budget is None:
-        if apart is None:
-            raise InvalidInput("There must be a budget, or something set apart: give budget, apart, or both.")
-        return
-    if budget.is_pure:
-        raise InvalidInput(
-            "budget caps Gaussian noise, which has no delta of 0: give a delta above 0, or give this amount as apart, "
-            "for pure noise."
-        )
-    _ = budget.mu  # refuses numbers that cannot be computed with
-    if apart is not None and budget.delta + apart.delta >= 1:
-        raise InvalidInput("delta of budget and apart must be below 1 together, or nothing is promised.")
-
-
-def gaussian_event(rounds: Mapping[float, int]) -> "dp_accounting.DpEvent":
-    """A dp-accounting event for {mu: number of rounds}: noise multiplier 1/mu a round.
-
-    Compose it with dp-accounting's default relation, ADD_OR_REMOVE_ONE, for which an event's sensitivity is 1: our mu
-    is already relative to all that neighbours can differ by. Its PLD accountant reads REPLACE_ONE as a sensitivity of 2
-    (its Renyi accountant does not), which would charge this event twice: safe, but more than was spent. For a mixture
-    with events whose sensitivity is 1 when one record is added or removed, that is the one to use
-    (docs/theory.md#adaptive-composition).
-    """
-    try:
-        import dp_accounting as dpa
-    except ImportError as error:
-        raise MissingExtra.of("accounting", "Exporting an event needs dp-accounting") from error
-    events: list[dpa.DpEvent] = [dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1 / mu), n) for mu, n in rounds.items()]
-    return dpa.ComposedDpEvent(events)
-
-
-def _exact(amounts: object, name: str) -> Fraction:
-    return Fraction(repr(getattr(amounts, name, 0)))
-
-
-def _at_most(left: Fraction) -> float:
-    """The largest number that would still be covered."""
-    number = max(float(left), 0.0)
-    return number if Fraction(repr(number)) <= left or number == 0 else math.nextafter(number, 0.0)
+    delta, mu = (0.0, None) if pure or budget.is_pure else (budget.delta, budget.mu)
+    found = (weak_epsilon(budget.epsilon, delta, mu), None if pure else weak_delta(budget.delta, people))
+    return " ".join(one for one in found if one is not None) or None

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from quietq.privacy.account import gaussian_event
 from quietq.privacy.assumptions import ABOUT_ACCOUNTS, Assumption, Code
-from quietq.privacy.budget import Budget, gaussian_event
-from quietq.privacy.checks import shown
+from quietq.privacy.budget import Budget, implies
+from quietq.privacy.checks import Flag, Line, Positive, Real, Record, read_record, shown
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.gaussian import implies
 from quietq.privacy.norms import (
     TRAINED_METHODS,
     Answers,
@@ -34,7 +34,6 @@ from quietq.privacy.norms import (
     SmoothBound,
     sensitivity,
 )
-from quietq.privacy.records import Flag, Line, Positive, Real, Record, read_record
 from quietq.privacy.relations import (
     AnyRelation,
     Arrivals,

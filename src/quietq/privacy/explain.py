@@ -7,8 +7,9 @@ rounded (`"engineer"`). Nothing is left out over the three, and what somebody mu
 
 from typing import Literal, NamedTuple
 
+from quietq.privacy.budget import guess_right, of_hundred, weak_epsilon
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.limits import guess, of_hundred, weak_epsilon
+from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Arrivals, Relation, Trajectories
 
 Audience = Literal["everybody", "signer", "engineer"]
@@ -69,6 +70,19 @@ def explain(certificate: Certificate, audience: Audience) -> list[Sentence]:
     if audience == "engineer":
         return [*(Sentence("note", text, MEASURED) for text in _measured(certificate)), *lines]
     return [*_promise(certificate), *lines, *(Sentence("note", remark) for remark in certificate.remarks)]
+
+
+def guess(certificate: Certificate) -> float:
+    """Returns how often somebody who knows all but one person is right about that one at the most; at chance it is half
+    of the time.
+
+    Args:
+        certificate: The certificate of a release.
+
+    """
+    if certificate.epsilon is None:
+        raise InvalidInput(f"A certificate of standing {certificate.standing!r} promises nothing to bet on.")
+    return guess_right(certificate.epsilon, certificate.delta or 0.0, certificate.mu)
 
 
 def _measured(certificate: Certificate) -> list[str]:

@@ -16,9 +16,8 @@ import numpy as np
 from jaxtyping import Float
 from msgspec import Meta
 
-from quietq.privacy.checks import plural, positive, real
+from quietq.privacy.checks import Count, Natural, Positive, Probability, checked_by, plural, positive, real
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
-from quietq.privacy.records import Count, Natural, Positive, Probability, checked_by
 from quietq.privacy.relations import AnyKernel, Arrivals, LipschitzBall, Norm, OnePerson, Relation, Trajectories
 from quietq.privacy.smooth_sensitivity import smooth_epsilon
 

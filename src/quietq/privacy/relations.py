@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeVa
 import numpy as np
 from jaxtyping import Float
 
-from quietq.privacy.checks import count, ends, plural, positive
+from quietq.privacy.checks import Count, Flag, Line, Positive, Record, checked_by, count, ends, plural, positive
 from quietq.privacy.errors import InvalidInput, NoRkhsRadius
-from quietq.privacy.records import Count, Flag, Line, Positive, Record, checked_by
 
 Family = Literal["gaussian", "pure", "smooth"]
 """Kinds of noise: Gaussian of one standard deviation; of density exp(-|z|/scale); and Gaussian whose size follows the

@@ -29,7 +29,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import chdtri, gammaincc, gammainccinv, gammaincinv, gammaln, ndtr, ndtri
 
-from quietq.privacy.gaussian import log_delta
+from quietq.privacy.budget import log_delta
 
 _SURE = 1e-7
 """Of delta, relative: far more than the error of numerical integration."""

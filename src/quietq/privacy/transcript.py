@@ -18,13 +18,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from quietq.privacy.account import Account, Once, Receipt
+from quietq.privacy.account import Account, Cost, Once, Receipt
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.budget import Budget, Cost
+from quietq.privacy.budget import Budget, pure_at
 from quietq.privacy.certificate import MOST_QUERIES, AnsweredQuery, Certificate, certifying, is_vouched_for
 from quietq.privacy.checks import is_own, numbers as checked_numbers, same_process
 from quietq.privacy.errors import EngineFailed, InvalidInput
-from quietq.privacy.limits import pure_at
 from quietq.privacy.norms import AnyNorm
 from quietq.privacy.relations import Family, Relation
 

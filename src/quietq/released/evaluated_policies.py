@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from quietq.noise import Box
 from quietq.privacy import Certificate, Code
+from quietq.privacy.checks import Positive
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
-from quietq.privacy.records import Positive
 from quietq.released.publishable import Json, Publishable, require
 
 LONGEST = 200

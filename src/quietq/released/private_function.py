@@ -14,9 +14,8 @@ from msgspec import Meta
 from quietq.noise.box import UNIT, Box
 from quietq.noise.grid_path import look_up
 from quietq.privacy import Certificate, Code
-from quietq.privacy.checks import count
+from quietq.privacy.checks import Flag, count
 from quietq.privacy.norms import AnyNorm, IncrementGauge, ObservedRewards, ShapedIncrements
-from quietq.privacy.records import Flag
 from quietq.privacy.relations import Exponential, Norm
 from quietq.released.publishable import Publishable, require
 

@@ -10,9 +10,8 @@ from jaxtyping import Float
 from quietq.noise import Box
 from quietq.noise.feature_maps import AnyFeatureMap, Categorical, stretch
 from quietq.privacy import Certificate
-from quietq.privacy.checks import numbers
+from quietq.privacy.checks import Real, numbers
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
-from quietq.privacy.records import Real
 from quietq.released.private_function import PrivateFunction
 from quietq.released.publishable import require
 

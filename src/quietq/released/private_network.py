@@ -29,9 +29,8 @@ from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
-from quietq.privacy.checks import numbers
+from quietq.privacy.checks import Count, Natural, Record, numbers
 from quietq.privacy.norms import TRAINED_METHODS, AnyNorm, KnotValues, MeanOfPeople
-from quietq.privacy.records import Count, Natural, Record
 from quietq.released.private_function import PrivateFunction
 from quietq.released.publishable import Json, Publishable, require
 

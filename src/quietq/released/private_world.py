@@ -19,9 +19,8 @@ from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.noise.feature_maps import AnyFeatureMap, FeatureMap, Polynomials
 from quietq.privacy import Certificate, InvalidInput
-from quietq.privacy.checks import not_negative
+from quietq.privacy.checks import Count, Natural, Real, Record, checked_by, not_negative
 from quietq.privacy.norms import AnyNorm, MeanOfPeople
-from quietq.privacy.records import Count, Natural, Real, Record, checked_by
 from quietq.released.private_model import LARGEST, PrivateModel
 from quietq.released.publishable import UNNAMED, Arrays, Labels, Publishable, require
 from quietq.released.world_model import MOST_FEATURES, KnownName, WorldModel

@@ -18,9 +18,8 @@ from msgspec import Meta, defstruct
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Issued
-from quietq.privacy.checks import checked_names
+from quietq.privacy.checks import Record, checked_by, checked_names
 from quietq.privacy.norms import AnyNorm
-from quietq.privacy.records import Record, checked_by
 
 Kind = TypeVar("Kind", bound="Publishable")
 Json = dict[str, Any]

@@ -25,9 +25,8 @@ from jaxtyping import Float, Shaped
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput, QuietqError
 from quietq.privacy.certificate import Sides
-from quietq.privacy.checks import shown
+from quietq.privacy.checks import Line, Record, read_record, shown
 from quietq.privacy.explain import NOT_PRIVATE
-from quietq.privacy.records import Line, Record, read_record
 from quietq.released import signature
 from quietq.released.evaluated_policies import EvaluatedPolicies
 from quietq.released.private_function import PrivateKnots, PrivateTable

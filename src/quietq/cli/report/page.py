@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quietq.cli.folder import write
+from quietq.privacy.budget import of_hundred
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.explain import Audience, explain
-from quietq.privacy.limits import guess, of_hundred
+from quietq.privacy.explain import Audience, explain, guess
 
 if TYPE_CHECKING:
     from quietq.audit.finding import Finding
