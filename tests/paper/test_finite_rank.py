@@ -13,9 +13,7 @@ from quietq.paper.kernels import BandLimited, FeatureKernel, FiniteRankMechanism
 BUDGET = Budget(0.9, 1e-4)
 LINES = FeatureKernel(lambda x: np.stack([np.ones_like(x), x], axis=-1), rank=2)
 BALL = RkhsBall(0.1, LINES.norm)
-DECLARED = (
-    r"^The relation is declared in the kernel of 2 features .*: use quietq\.paper\.FiniteRankMechanism with it\.$"
-)
+DECLARED = r"^There is no exact path for the kernel of 2 features .*: use quietq\.paper\.FiniteRankMechanism with it\.$"
 
 
 def tent(states):
@@ -29,7 +27,9 @@ def test_privatise_says_where_noise_on_weights_is(noise):
 
 
 def test_the_mechanism_of_paths_points_to_that_of_weights_and_the_advice_works():
-    words = r"^There is no exact path for the kernel of 2 features .* quietq\.paper\.FiniteRankMechanism\.$"
+    words = (
+        r"^There is no exact path for the kernel of 2 features .*: use quietq\.paper\.FiniteRankMechanism with it\.$"
+    )
     with pytest.raises(InvalidInput, match=words):
         GaussianProcessMechanism(LINES, 0.1, BUDGET)
     with pytest.raises(InvalidInput, match=DECLARED):

@@ -62,8 +62,7 @@ def _with_path(kernel: HasNorm) -> Exponential:
     if isinstance(kernel, Exponential):
         return kernel
     raise InvalidInput(
-        f"There is no exact path for {kernel.norm.in_words()}: noise on weights of features is in "
-        "quietq.paper.FiniteRankMechanism."
+        f"There is no exact path for {kernel.norm.in_words()}: use quietq.paper.FiniteRankMechanism with it."
     )
 
 
