@@ -102,18 +102,14 @@ def test_sources_that_cannot_be(
     assert list(ledger.balances()) == ["ratings"]
 
 
-def test_refusal_says_what_is_left_and_when_it_was_spent(ledger: Ledger):
-    with pytest.raises(BudgetExhausted, match="Nothing was spent of it yet: it is too small"):
-        ledger.account("ratings").charge(Cost.gaussian(1.0), FIFTY)
+def test_refusal_says_what_is_left(ledger: Ledger):
     for month in range(5):
         ledger.account("ratings", f"month {month}").charge(Cost.gaussian(0.1), FIFTY)
-    times = [charge.reserved.at for charge in ledger.balance("ratings").bookings]
     with pytest.raises(BudgetExhausted) as refused:
         ledger.account("ratings").charge(Cost.gaussian(0.25), FIFTY)
     assert str(refused.value) == (
         "Of source 'ratings', mu = 0.25 is more than what is left, mu = 0.178... of 0.28596 (epsilon 0.5285 at delta "
-        f"0.0001); nothing was booked. It was spent on 2 releases before {times[2]}, {times[2]} (month 2, mu 0.1), "
-        f"{times[3]} (month 3, mu 0.1) and {times[4]} (month 4, mu 0.1)."
+        "0.0001); nothing was booked. What was, the ledger's history says."
     ).replace("0.178...", f"{ledger.balance('ratings').spending.remaining_mu:g}").replace("0.28596", f"{BUDGET.mu:g}")
 
 

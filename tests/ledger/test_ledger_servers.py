@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from ledger_cases import BUDGET, FIFTY
 from pages import blocks_of, page_named
 from postgresql_server import Server
 
 from quietq import BudgetExhausted
-from quietq.ledger import Ledger, LedgerUnavailable, database
+from quietq.ledger import Ledger, LedgerEntry, LedgerUnavailable, database
 from quietq.privacy import Cost
 
 
@@ -82,8 +83,8 @@ def test_a_servers_settings_cannot_weaken_a_charge(postgresql: str, server: Serv
         f"{postgresql}?options=-csynchronous_commit%3Doff%20-cdefault_transaction_isolation%3Dserializable"
     )
     ledger.open("ratings", BUDGET)
-    with ledger._database.alone() as session:
-        shown = [session._connection.exec_driver_sql(f"SHOW {what}").scalar() for what in
+    with ledger._database.alone() as connection:
+        shown = [connection.exec_driver_sql(f"SHOW {what}").scalar() for what in
                  ("synchronous_commit", "transaction_isolation")]  # fmt: skip
     assert shown == ["on", "read committed"]
     server.execute("ALTER SYSTEM SET fsync = off")
@@ -104,14 +105,14 @@ def test_charges_survive_a_crash_of_the_server(postgresql: str, server: Server, 
     ledger.open("ratings", BUDGET)
     ledger.account("ratings").charge(Cost.gaussian(0.2), FIFTY)
     head = ledger.verify()
-    add = database.Session.add
+    add = database.add
 
-    def add_and_crash(session: database.Session, entry: object) -> None:
-        add(session, entry)  # pyright: ignore[reportArgumentType]
+    def add_and_crash(connection: sa.Connection, entry: LedgerEntry) -> None:
+        add(connection, entry)
         server.crash()
 
     with monkeypatch.context() as patched:
-        patched.setattr(database.Session, "add", add_and_crash)
+        patched.setattr("quietq.ledger.ledger.add", add_and_crash)
         try:
             with pytest.raises(LedgerUnavailable, match="may or may not have been booked"):
                 ledger.account("ratings").charge(Cost.gaussian(0.1), FIFTY)

@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -109,7 +109,7 @@ class Database:
         return found.st_dev, found.st_ino
 
     @contextmanager
-    def alone(self) -> Iterator["Session"]:
+    def alone(self) -> Iterator[sa.Connection]:
         """A transaction in which nobody else writes: what is added is there for good when it ends, or not at all.
 
         If the answer to its end is lost, raises Unanswered; the next use waits until the server has decided.
@@ -119,7 +119,7 @@ class Database:
         with closing(connection):  # which takes back what was not committed
             with self._told():
                 self._check_durable([connection.execute(sa.text(statement)) for statement in _FIRST[self.kind]])
-                yield Session(connection)
+                yield connection
             try:
                 connection.commit()
             except SQLAlchemyError as error:
@@ -133,7 +133,7 @@ class Database:
 
     def read(self) -> list[LedgerEntry]:
         with self._told(), self._engine.connect() as connection:
-            return Session(connection.execution_options(only_reads=True)).entries()
+            return entries_of(connection.execution_options(only_reads=True))
 
     def _create(self) -> None:
         """In one transaction, so that a table that is there is whole; one that is there is left as it is."""
@@ -197,25 +197,20 @@ class Database:
         return (words.replace(secret, "***") if secret else words).splitlines()[0].rstrip(".")
 
 
-@dataclass(frozen=True)
-class Session:
-    """What can be done in a transaction."""
+def entries_of(connection: sa.Connection) -> list[LedgerEntry]:
+    rows = connection.execute(sa.select(table).order_by(table.c.number))
+    return [LedgerEntry.of_row(place, tuple(row)) for place, row in enumerate(rows, start=1)]
 
-    _connection: sa.Connection
 
-    def entries(self) -> list[LedgerEntry]:
-        rows = self._connection.execute(sa.select(table).order_by(table.c.number))
-        return [LedgerEntry.of_row(place, tuple(row)) for place, row in enumerate(rows, start=1)]
-
-    def add(self, entry: LedgerEntry) -> None:
-        """Adds it at the end, and looks whether it is there: a rule of the database's own might have swallowed it."""
-        self._connection.execute(sa.insert(table).values(**vars(entry)))
-        rows = self._connection.execute(sa.select(table).where(table.c.number == entry.number)).all()
-        if [tuple(row) for row in rows] != [astuple(entry)]:
-            raise TamperedLedger(
-                "The database did not keep the entry that was just written, so a rule or trigger of its own is in the "
-                f"way. {NOTHING}"
-            )
+def add(connection: sa.Connection, entry: LedgerEntry) -> None:
+    """Adds it at the end, and looks whether it is there: a rule of the database's own might have swallowed it."""
+    connection.execute(sa.insert(table).values(**vars(entry)))
+    rows = connection.execute(sa.select(table).where(table.c.number == entry.number)).all()
+    if [tuple(row) for row in rows] != [astuple(entry)]:
+        raise TamperedLedger(
+            "The database did not keep the entry that was just written, so a rule or trigger of its own is in the "
+            f"way. {NOTHING}"
+        )
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from quietq.ledger.database import Database, LedgerUnavailable, Unanswered
+from quietq.ledger.database import Database, LedgerUnavailable, Unanswered, add, entries_of
 from quietq.ledger.entries import (
     Committed,
     LedgerEntry,
@@ -34,11 +34,8 @@ from quietq.ledger.entries import (
     verify,
 )
 from quietq.privacy import Account, Budget, BudgetExhausted, Cost, InvalidInput, Receipt, Spending
-from quietq.privacy.checks import instance, plural, shown
+from quietq.privacy.checks import instance, shown
 from quietq.privacy.relations import Relation
-
-SHOWN = 3
-"""Charges that a refusal lists."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +56,6 @@ class Booking:
             **said["cost"],
             "release": self.release,
         }
-
-    def __str__(self) -> str:
-        size = f"mu {self.cost.mu:g}" if self.cost.mu is not None else f"epsilon {self.cost.epsilon:g}"
-        method = f"{self.reserved.method}, " if self.reserved.method else ""
-        return f"{self.reserved.at} ({method}{size})"
 
 
 @dataclass(frozen=True)
@@ -95,14 +87,6 @@ class Balance:
     def adds_up_with(self, relation: Relation) -> bool:
         """Whether a release for this relation protects what all others of the source protect."""
         return not self.bookings or self.bookings[0].reserved.relation.adds_up_with(relation)
-
-    def refusal(self, cost: Cost) -> str:
-        """Why a charge was refused: what was asked, what is left, and when the rest was spent."""
-        refused = f"Of source {self.source!r}, {self.spending.shortage(cost)}; nothing was booked."
-        if (self.apart if cost.mu is None else self.budget) is None:
-            return refused
-        bookings = [booking for booking in self.bookings if (booking.cost.mu is None) == (cost.mu is None)]
-        return f"{refused} {_spent_on(bookings)}"
 
     def rows(self) -> list[tuple[str, ...]]:
         rows, spending = [], self.spending
@@ -154,16 +138,6 @@ def balances(entries: Sequence[LedgerEntry]) -> dict[str, Balance]:
             raise tampered(entry.number)
         used.add(said.id)
     return {name: replace(balance, bookings=tuple(bookings[name].values())) for name, balance in found.items()}
-
-
-def _spent_on(bookings: list[Booking]) -> str:
-    if not bookings:
-        return "Nothing was spent of it yet: it is too small for this release."
-    *earlier, last = bookings[-SHOWN:]
-    more = len(bookings) - len(earlier) - 1
-    listed = [f"{plural(more, 'release')} before {(earlier[0] if earlier else last).reserved.at}"] if more else []
-    listed += [str(booking) for booking in earlier]
-    return f"It was spent on {', '.join(listed)}{' and ' if listed else ''}{last}."
 
 
 class Ledger:
@@ -255,7 +229,10 @@ class Ledger:
                     f"{relation.unit} would mean nothing: open a source of its own; nothing was booked."
                 )
             if not balance.spending.covers(cost):
-                raise BudgetExhausted(balance.refusal(cost))
+                raise BudgetExhausted(
+                    f"Of source {source!r}, {balance.spending.shortage(cost)}; nothing was booked. What was, the "
+                    "ledger's history says."
+                )
             return True
 
         self._add(source, reserved, decide)
@@ -300,13 +277,13 @@ class Ledger:
         there, body = False, statement.body()
         for _ in range(2):
             try:
-                with self._database.alone() as session:
-                    entries = session.entries()
+                with self._database.alone() as connection:
+                    entries = entries_of(connection)
                     verify(entries)
                     books = balances(entries)
                     there = unanswered is not None and any((one.source, one.body) == (source, body) for one in entries)
                     if not there and decide(books):
-                        session.add(following(entries, source, body))
+                        add(connection, following(entries, source, body))
                 return
             except Unanswered as error:
                 if there:  # and nothing was added just now
