@@ -47,13 +47,13 @@ from quietq.paper import (
     OutputNoise,
     ValueNoise,
 )
-from quietq.paper.agents.in_loop_method import BookedNoise
 from quietq.paper.agents.method import EnvironmentSpaces
 from quietq.paper.agents.trainer import spaces_of
 from quietq.paper.baselines.balle import Evaluation
 from quietq.paper.observed import observe
 from quietq.privacy import Cost
 from quietq.privacy.relations import Trajectories
+from quietq.privacy.transcript import Transcript
 from quietq.released.release_file import pack, unpack
 from quietq.worlds import WALK, own_reward, walk_reward
 
@@ -265,7 +265,7 @@ def test_a_method_that_draws_too_little_trains_nobody(name: str, what: str) -> N
 
 def test_gradients_scaled_to_a_smaller_radius_are_refused() -> None:
     class Narrow(GradientNoise):
-        def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy | BookedNoise) -> Any:
+        def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy | Transcript) -> Any:
             noise = super().draw(spaces, steps, entropy)
             return noise._replace(radius=np.float32(0.99) * noise.radius)
 

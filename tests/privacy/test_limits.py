@@ -64,13 +64,6 @@ def test_for_a_score_of_098_on_the_walk():
     assert people_needed(0.98, AT, distance=0.5, width=0.5, gaussian=False) == 5
 
 
-def test_slope_counts_too():
-    assert steps_between(0.5, 0.05, slope_distance=2.0, lipschitz=0.1) == 20
-    assert steps_between(0.5, 0.05, slope_distance=2.0, lipschitz=10.0) == 10
-    with pytest.raises(InvalidInput, match="belong together"):
-        steps_between(0.5, 0.05, slope_distance=2.0)
-
-
 def test_rounding_of_a_ratio_does_not_add_a_step():
     assert steps_between(0.3, 0.1) == 3
     assert steps_between(0.7, 0.1) == 7

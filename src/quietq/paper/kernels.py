@@ -31,10 +31,9 @@ from quietq.noise.rounding import check_values
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation, RkhsBall
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, instance, numbers, positive
-from quietq.privacy.relations import AnyKernel, BandLimitedNorm, FeatureNorm, norm_by
+from quietq.privacy.relations import RIDGE, AnyKernel, BandLimitedNorm, FeatureNorm, norm_by
 from quietq.released.private_function import PrivateFunction
 
-_RIDGE = 1e-8
 _named: dict[str, list[Callable[[np.ndarray], np.ndarray]]] = {}
 """Functions by their names, so that a relation declared in one of them is not taken for that of another."""
 _WIDEST = 1000.0  # half width of a band: some 3200 terms, and projecting on them takes the better part of a minute
@@ -61,7 +60,7 @@ class FiniteRank(ABC):
     @property
     def stretch(self) -> float:
         """By how much projecting can lengthen a difference of norm 1."""
-        return 1.0
+        return self.norm.stretch
 
     def project(self, values: np.ndarray) -> Float[np.ndarray, "features ..."]:
         """The weights of a function that has these values at the sample points."""
@@ -194,7 +193,7 @@ class BandLimited(FiniteRank):
     @cached_property
     def _projection(self) -> np.ndarray:
         e = self.features(self.sample_points)
-        found = np.linalg.solve(e @ e.T + _RIDGE * np.eye(len(e)), e).T
+        found = np.linalg.solve(e @ e.T + RIDGE * np.eye(len(e)), e).T
         # A system of condition 1e10: what it is solved to must still be a contraction, for all that noise has room for.
         if not np.linalg.norm(found @ e, 2) <= 1 + 2.0**-21:
             raise InvalidInput(f"half_width {self.half_width!r} is too wide to project functions exactly enough.")
@@ -212,16 +211,7 @@ class BandLimited(FiniteRank):
         many times 2^-53 of the products' sizes, in each of `rank` weights, and values err by 2^-49 of their size.
         """
         samples = 2 * self.rank
-        return math.sqrt(samples) / (2 * math.sqrt(_RIDGE)) * (1 + samples * math.sqrt(self.rank) / 2**4)
-
-    @property
-    def stretch(self) -> float:
-        """By how much `project` can lengthen a difference of norm 1: 1 + what aliases in from beyond the terms.
-
-        With E the kept terms at the samples, |E'(EE' + ridge)^-1 E| <= 1 and |E'(EE' + ridge)^-1| <= 1/(2 sqrt ridge),
-        while the terms left out have size at most sqrt(samples tolerance) there.
-        """
-        return 1 + math.sqrt(len(self.sample_points) * self.tolerance) / (2 * math.sqrt(_RIDGE))
+        return math.sqrt(samples) / (2 * math.sqrt(RIDGE)) * (1 + samples * math.sqrt(self.rank) / 2**4)
 
 
 def _bessel(terms: int, z: np.ndarray) -> np.ndarray:

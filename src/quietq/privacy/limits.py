@@ -19,33 +19,21 @@ from quietq.privacy.checks import MOST, count, positive, real
 from quietq.privacy.errors import InvalidInput
 
 
-def steps_between(
-    distance: float, radius: float, slope_distance: float | None = None, lipschitz: float | None = None
-) -> int:
+def steps_between(distance: float, radius: float) -> int:
     """Returns how many neighbouring steps lead from r to r'.
 
-    For a Lipschitz ball the slope must be covered as well.
+    For a Lipschitz ball the slope must be covered as well: it is the larger of two numbers, the other one for the slope
+    of r - r' and that of a difference of neighbours.
 
     Args:
         distance: The distance |r - r'|.
         radius: The distance of neighbours.
-        slope_distance: The slope of r - r'.
-        lipschitz: The slope of a difference of neighbours.
 
     """
-    steps = _ceiling("distance", distance, "radius", radius)
-    if (slope_distance is None) != (lipschitz is None):
-        raise InvalidInput("slope_distance and lipschitz belong together: give both or neither.")
-    if slope_distance is None or lipschitz is None:
-        return steps
-    return max(steps, _ceiling("slope_distance", slope_distance, "lipschitz", lipschitz))
-
-
-def _ceiling(name: str, whole: float, step_name: str, step: float) -> int:
-    ratio = positive(name, whole) / positive(step_name, step)
+    ratio = positive("distance", distance) / positive("radius", radius)
     if ratio > MOST:
         raise InvalidInput(
-            f"{name} {whole!r} is more than {MOST:g} times {step_name} {step!r}: give a larger {step_name}."
+            f"distance {distance!r} is more than {MOST:g} times radius {radius!r}: give a larger radius."
         )
     return max(math.ceil(ratio * (1 - 1e-12)), 1)  # 0.3/0.1 is three steps, whatever the last bit says
 

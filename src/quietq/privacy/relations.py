@@ -34,7 +34,8 @@ data by a smooth bound."""
 Itself = TypeVar("Itself", bound="Kernel")
 MOST_COORDINATES = 256
 """Of a kernel: no file can ask for thousands."""
-_RIDGE = 1e-8  # of the projection on a band-limited kernel's terms
+RIDGE = 1e-8
+"""Of the projection on a band-limited kernel's terms."""
 
 
 class Norm(Record, frozen=True):
@@ -232,8 +233,12 @@ class BandLimitedNorm(Kernel, frozen=True, tag="band-limited"):
 
     @property
     def stretch(self) -> float:
-        """A function that is projected on finitely many terms can differ by a little more than it did before."""
-        return 1 + math.sqrt(2 * self.rank * self.tolerance) / (2 * math.sqrt(_RIDGE))
+        """Returns 1 + what aliases in from beyond the terms, where a function is projected by 2 rank samples.
+
+        With E the kept terms at the samples, |E'(EE' + ridge)^-1 E| <= 1 and |E'(EE' + ridge)^-1| <= 1/(2 sqrt ridge),
+        while the terms left out have size at most sqrt(samples tolerance) there.
+        """
+        return 1 + math.sqrt(2 * self.rank * self.tolerance) / (2 * math.sqrt(RIDGE))
 
     def in_words(self) -> str:
         return f"the band-limited kernel with half-width {self.half_width:g} ({plural(self.rank, 'term')})"

@@ -196,16 +196,16 @@ class Agent(Issued):
             training = self.check(steps, seeds=seeds, simulate=simulate, progress=progress)
             run = trainer.run if isinstance(self.world, World) else loop.run
             try:
-                result = run(training)
+                released, seen, self.steps = run(training)
             finally:  # what was drawn stays drawn, whatever happened then
                 self._spent |= training.charged and training.releases
         finally:
             self._training.release()
         self._loaded_from = None
-        self._released, self._certificate, self.steps = result.released, training.certificate(), result.steps
+        self._released, self._certificate = released, training.certificate()
         self.issued(training.receipt)
         self._draws, self._seeds, self._promised = training.draws, training.seeds, training.steps
-        returns = {"episode_returns": episode_returns(result.seen)}
+        returns = {"episode_returns": episode_returns(seen)}
         self.not_private = returns if self.method.uses_true_reward else {}
         return self
 

@@ -171,9 +171,9 @@ def run(training: Training) -> Result:
             if not training.releases:
                 raise
             raise InvalidInput(f"{error} This came up in training: the budget was spent.") from error
-    released = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(result.released for result in results))
-    seen = tuple(np.concatenate(parts) for parts in zip(*(result.seen for result in results), strict=True))
-    return Result(released, seen, results[-1].steps)
+    released, seen, steps = zip(*results, strict=True)
+    rows = tuple(np.concatenate(parts) for parts in zip(*seen, strict=True))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *released), rows, steps[-1]
 
 
 def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, tell: Told) -> Result:
@@ -184,7 +184,7 @@ def _learn(training: Training, env: Environment, core: Method, one: Runs, number
         gained.append(rewards)
         over.append(ended)
         tell(steps)
-    return Result(_finish(core, last, one.noise), (np.stack(gained, axis=1), np.stack(over, axis=1)), steps)
+    return _finish(core, last, one.noise), (np.stack(gained, axis=1), np.stack(over, axis=1)), steps
 
 
 def loop(

@@ -103,13 +103,6 @@ def whole_noise(shape: tuple[int, ...], mu: float, entropy: SystemEntropy | Unit
     return entropy.whole_normals(shape, size).astype(np.int32)  # of more than 32 bits the remainder is enough
 
 
-class BookedNoise(NamedTuple):
-    """Noise that protects: a transcript that charges for it, and the query that all of it answers."""
-
-    transcript: Transcript
-    query: Query
-
-
 @dataclass(frozen=True)
 class WholeNoise(Law):
     """Gaussian noise in whole numbers of a step, which a compiled loop adds itself, each number once."""
@@ -201,11 +194,14 @@ class InLoopMethod(Method):
     def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> AnyNorm:
         """What the scale of the noise that was drawn is measured in."""
 
-    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy | BookedNoise) -> NoiseDraw:
-        """All noise of one run, and its `scale`: what the certificate states is read off it."""
+    def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy | Transcript) -> NoiseDraw:
+        """All noise of one run, and its `scale`: what the certificate states is read off it.
+
+        Noise that protects is drawn by the transcript, which charges for it, as the answer to its one query.
+        """
         shape = self.noise_shape(spaces, steps)
-        if isinstance(entropy, BookedNoise):
-            normals = entropy.transcript.noise(entropy.query, shape)
+        if isinstance(entropy, Transcript):
+            normals = entropy.noise(entropy.queries[0], shape)
         elif isinstance(entropy, SystemEntropy | UnitSteps):
             normals = whole_noise(shape, self.mu, entropy)
         else:
@@ -261,12 +257,12 @@ class InLoopMethod(Method):
         law = WholeNoise(norm, float(ones.scale) * float(ones.normals.min()), self.mu, self.largest)
         return Query(np.atleast_1d, sensitivity(norm, relation), law)
 
-    def open(self, spaces: EnvironmentSpaces, steps: int, account: Account | None = None) -> tuple[Transcript, Query]:
-        """Returns the transcript of one training, and its query; nothing is charged yet."""
+    def open(self, spaces: EnvironmentSpaces, steps: int, account: Account | None = None) -> Transcript:
+        """Returns the transcript of one training, asked its one query; nothing is charged yet."""
         relation, budget = self.promised()
-        transcript, query = Transcript(relation, budget, account), self.query(spaces, steps)
-        transcript.ask(query)
-        return transcript, query
+        transcript = Transcript(relation, budget, account)
+        transcript.ask(self.query(spaces, steps))
+        return transcript
 
     def certify(self, transcript: Transcript, spaces: EnvironmentSpaces, steps: int) -> Certificate:
         return transcript.certificate(
@@ -277,7 +273,7 @@ class InLoopMethod(Method):
         )
 
     def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
-        return self.certify(self.open(spaces, steps)[0], spaces, steps)
+        return self.certify(self.open(spaces, steps), spaces, steps)
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
         """One round with all rewards of the batch in it, for an audit to look into."""

@@ -51,7 +51,7 @@ def run(training: Training) -> Result:
             pieces.append(new)
             tell(first + length)
         seen = tuple(np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))
-        return Result(jax.block_until_ready(release(core, runs, carry)), seen, steps)
+        return jax.block_until_ready(release(core, runs, carry)), seen, steps
 
 
 @partial(jax.jit, static_argnums=(0, 1))

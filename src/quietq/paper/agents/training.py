@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from quietq.noise import Entropy, SeededEntropy, SystemEntropy
-from quietq.paper.agents.in_loop_method import BookedNoise, InLoopMethod, UnitSteps
+from quietq.paper.agents.in_loop_method import InLoopMethod, UnitSteps
 from quietq.paper.agents.jax_world import as_jax, as_single, stack
 from quietq.paper.agents.method import (
     EnvironmentSpaces,
@@ -30,12 +30,15 @@ from quietq.paper.agents.method import (
 )
 from quietq.privacy import Account, Certificate, Code, InvalidInput, QuietqError, Receipt
 from quietq.privacy.checks import count
+from quietq.privacy.transcript import Transcript
 from quietq.progress import progress_bar
 from quietq.worlds import WORLDS, World
 from quietq.worlds.guards import refuse_private_worlds
 
 Seen = tuple[np.ndarray, ...]
 """Rewards as the learner got them, and where episodes ended, one row per run (and copy): for most not private."""
+Result = tuple[Released, Seen, int]
+"""What all runs released, what they saw, and the steps that they took."""
 
 
 def episode_returns(seen: Seen) -> list[list[float]]:
@@ -113,12 +116,6 @@ class Runs(NamedTuple):
         return method.update(learner, seen._replace(reward=gained), now), gained
 
 
-class Result(NamedTuple):
-    released: Released  # with a leading axis, one entry per run
-    seen: Seen
-    steps: int
-
-
 @dataclass(kw_only=True)
 class Training:
     """What is to be trained, checked when it is made, before anything is drawn or spent."""
@@ -153,9 +150,9 @@ class Training:
         self.method.check(self.spaces, self.steps)
         if self.releases or self.sources is not None:
             refuse_private_worlds(self.world)
-        self.booked: BookedNoise | None = None
+        self.booked: Transcript | None = None
         if self.releases and isinstance(self.method, InLoopMethod):
-            self.booked = BookedNoise(*self.method.open(self.spaces, self.steps, self.account))
+            self.booked = self.method.open(self.spaces, self.steps, self.account)
         elif self.releases and self.account is not None:
             raise InvalidInput(f"{self.method.name!r} has no certified budget to charge an account with.")
         self.certificate()  # what contradicts itself is refused
@@ -190,7 +187,7 @@ class Training:
             own = self.method.spends or self.sources is None or type(self.world) in WORLDS.values()
             return stated if own else stated.with_assumption(Code.INDEPENDENT())
         assert isinstance(self.method, InLoopMethod)
-        stated = self.method.certify(self.booked.transcript, self.spaces, self.steps)
+        stated = self.method.certify(self.booked, self.spaces, self.steps)
         stacked = isinstance(self.world, VectorEnv) and self.reward is None
         return stated.with_assumption(Code.STACKED()) if stacked else stated
 
@@ -208,8 +205,8 @@ class Training:
                 error.add_note("This was a rehearsal, before the training: nothing was drawn or spent.")
                 raise
             if self.booked is not None:
-                self.booked.transcript.charge()
-                self.receipt = self.booked.transcript.receipt
+                self.booked.charge()
+                self.receipt = self.booked.receipt
         self.charged = True
         return runs._replace(noise=self.noise())
 
