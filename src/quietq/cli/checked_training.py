@@ -179,8 +179,7 @@ def carry_out(training: CheckedTraining, out: Path) -> NotPrivate:
     before = _charges(training.account)
     try:
         training.draw_reward(out)
-        progress = sys.stderr.isatty()
-        agent.learn(training.asked.steps, seeds=training.asked.seeds, simulate=training.draws, progress=progress)
+        agent.learn(training.asked.steps, seeds=training.asked.seeds, simulate=training.draws)
         return _write(agent, out)
     except qq.BudgetExhausted:  # nothing was booked, and nothing is left behind
         shutil.rmtree(out)

@@ -178,7 +178,6 @@ class Agent(Issued):
         *,
         seeds: int = 1,
         simulate: int | None = None,
-        progress: bool = False,
     ) -> "Agent":
         """Trains from the beginning.
 
@@ -187,13 +186,12 @@ class Agent(Issued):
             seeds: The number of trainings side by side; a method that noises as it goes has one, because each would be
                 a release.
             simulate: The number of simulated noise draws, for experiments: seeded, they are not private.
-            progress: Whether a bar is shown.
 
         """
         if not self._training.acquire(blocking=False):
             raise InvalidInput("This agent is being trained already: wait for it, or make another one.")
         try:
-            training = self.check(steps, seeds=seeds, simulate=simulate, progress=progress)
+            training = self.check(steps, seeds=seeds, simulate=simulate)
             run = trainer.run if isinstance(self.world, World) else loop.run
             try:
                 released, seen, self.steps = run(training)
@@ -209,7 +207,7 @@ class Agent(Issued):
         self.not_private = returns if self.method.uses_true_reward else {}
         return self
 
-    def check(self, steps: int, *, seeds: int = 1, simulate: int | None = None, progress: bool = False) -> Training:
+    def check(self, steps: int, *, seeds: int = 1, simulate: int | None = None) -> Training:
         """Refuses what `learn` would refuse, before anything is drawn, charged or spent."""
         if self._spent:
             raise BudgetExhausted("This agent's budget is spent: train another agent, under another budget.")
@@ -223,7 +221,6 @@ class Agent(Issued):
             steps=steps,
             seeds=seeds,
             simulate=simulate,
-            progress=progress,
         )
 
     @property

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from quietq.noise import Box
 from quietq.noise.own_values import coarse_type
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, Released, State, Transition
-from quietq.paper.agents.training import Result, Runs, Told, Training
+from quietq.paper.agents.training import Result, Runs, Training
 from quietq.privacy import InvalidInput
 from quietq.worlds import World
 
@@ -161,12 +161,12 @@ def _where(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray
 
 def run(training: Training) -> Result:
     assert not isinstance(training.world, World)
-    with training.running() as tell:
+    with training.running():
         env, core = training.world, training.method.core()
         runs = Runs(training.keys(), training.rewards(), None)
         runs = training.draw(runs, lambda runs: rehearse(core, env, runs.pick(0), training.seed))
         try:
-            results = [_learn(training, env, core, runs.pick(i), i, tell) for i in range(training.members)]
+            results = [_learn(training, env, core, runs.pick(i), i) for i in range(training.members)]
         except InvalidInput as error:
             if not training.releases:
                 raise
@@ -176,14 +176,13 @@ def run(training: Training) -> Result:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *released), rows, steps[-1]
 
 
-def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int, tell: Told) -> Result:
+def _learn(training: Training, env: Environment, core: Method, one: Runs, number: int) -> Result:
     """One run; what it released has no leading axis."""
     last, gained, over, steps = None, [], [], 0
     for learner, rewards, ended in loop(core, env, training.steps, one, training.seed + number):
         last, steps = learner, steps + len(rewards)
         gained.append(rewards)
         over.append(ended)
-        tell(steps)
     return _finish(core, last, one.noise), (np.stack(gained, axis=1), np.stack(over, axis=1)), steps
 
 

@@ -1,9 +1,9 @@
 """The compiled trainer: world and learner in one program, many runs side by side.
 
 A run is a key, a reward and its noise; `jit(vmap(train))` takes any number of them, over seeds, noise levels and reward
-worlds, on one core, so that a run's bits are the same on machines of any size. A training whose bar is shown is cut
-into pieces of equal length: each step's randomness comes from the run's key and the step's number, and nothing else is
-carried over than the `Carry`.
+worlds, on one core, so that a run's bits are the same on machines of any size. Attacks look on in between, and go on
+from there: each step's randomness comes from the run's key and the step's number, and nothing else is carried over than
+the `Carry`.
 
 `run` rehearses, charges, draws, runs: what cannot work is refused before anything is paid. The noise is in memory only,
 and one training uses it up: it is never written to a file, from which a second program could go on with it.
@@ -38,20 +38,15 @@ def spaces_of(world: World) -> EnvironmentSpaces:
 
 def run(training: Training) -> Result:
     assert isinstance(training.world, World)
-    world, core, steps, length = training.world, training.method.core(), training.steps, training.piece()
-    with training.running() as tell:
+    world, core, steps = training.world, training.method.core(), training.steps
+    with training.running():
         # A run is a key and a reward, and noise only later.
         runs = Runs(training.keys(), training.rewards(), None)
         # The program is traced first; then the account is charged, and only then noise is drawn, all of it.
-        runs = training.draw(runs, lambda runs: rehearse(core, world, runs, length))
-        # All runs go on side by side, piece by piece: one piece, unless a bar is to move.
-        carry, pieces = begin(core, world, runs), []
-        for first in range(0, steps, length):
-            carry, new = advance(core, world, runs, carry, first, length)
-            pieces.append(new)
-            tell(first + length)
-        seen = tuple(np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))
-        return jax.block_until_ready(release(core, runs, carry)), seen, steps
+        runs = training.draw(runs, lambda runs: rehearse(core, world, runs, steps))
+        # All runs go on side by side.
+        carry, seen = advance(core, world, runs, begin(core, world, runs), 0, steps)
+        return jax.block_until_ready(release(core, runs, carry)), tuple(map(np.asarray, seen)), steps
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -31,7 +31,6 @@ from quietq.paper.agents.method import (
 from quietq.privacy import Account, Certificate, Code, InvalidInput, QuietqError, Receipt
 from quietq.privacy.checks import count
 from quietq.privacy.transcript import Transcript
-from quietq.progress import progress_bar
 from quietq.worlds import WORLDS, World
 from quietq.worlds.guards import refuse_private_worlds
 
@@ -51,9 +50,6 @@ def episode_returns(seen: Seen) -> list[list[float]]:
     return rows
 
 
-PIECES = 20  # a bar moves so often at the least
-Told = Callable[[int], None]
-"""Hears the step that a training is at."""
 _KEPT_FROM = "jax_persistent_cache_min_compile_time_secs"
 _in_memory: list[float] = []  # what that setting was when each of those who are in `programs_in_memory` came
 _lock = threading.Lock()
@@ -129,7 +125,6 @@ class Training:
     account: Account | None = None
     seeds: int = 1
     simulate: int | None = None
-    progress: bool = False
     charged: bool = False  # whether noise was paid for
     receipt: Receipt | None = None
 
@@ -167,15 +162,10 @@ class Training:
         return self.method.spends and self.simulate is None
 
     @contextmanager
-    def running(self) -> Iterator[Told]:
-        """What holds while it runs: precision, no program on disk, and a bar that moves."""
-        with (
-            jax.default_matmul_precision("highest"),  # sensitivities allow for float32's rounding and no more
-            programs_in_memory(),
-            progress_bar(self.progress) as shown,
-        ):
-            task = shown.add_task("Training", total=self.steps)
-            yield lambda step: shown.update(task, completed=step)
+    def running(self) -> Iterator[None]:
+        """What holds while it runs: precision, as sensitivities allow for float32's rounding; no program on disk."""
+        with jax.default_matmul_precision("highest"), programs_in_memory():
+            yield
 
     def certificate(self) -> Certificate:
         if self.method.spends and self.simulate is not None:
@@ -250,12 +240,6 @@ class Training:
 
     def keys(self) -> Array:
         return jax.random.split(jax.random.key(self.seed), self.members)
-
-    def piece(self) -> int:
-        """How many steps go by before the bar moves: equal pieces, for each length is compiled."""
-        if not self.progress:
-            return self.steps
-        return next(n for n in range(-(-self.steps // PIECES), self.steps + 1) if self.steps % n == 0)
 
 
 def _stream(seed: int, draw: int) -> int:
