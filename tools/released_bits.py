@@ -626,8 +626,10 @@ def plans() -> Any:
     plan = qq.plan_linear(world, steps=30, iterations=4, candidates=24)
     other = qq.plan_linear(world, steps=30, iterations=2, candidates=24, ensemble=False, seed=1)
     rich = qq.Budget.from_mu(1.0, 1e-5)
-    checks = [qq.check(plan, people, rich, wanted, steps=30, **more)
-              for wanted, more in ((3, {"simulate": 1}), (12, {"simulate": 1}), (3, {}))]  # fmt: skip
+    checks = [qq.check(plan, people, rich, wanted, steps=30, simulate=1) for wanted in (3, 12)]
+    account = qq.Accountant(qq.Budget(20.0, 1e-5))
+    made = qq.plan_linear(qq.privatise(people, asked, account=account), steps=30, iterations=2, candidates=24)
+    checks.append(qq.check(made, people, rich, 3, steps=30, account=account))
     found = [[one.share, one.agreement, one.error, one.promised, certified(one.certificate)] for one in checks]
     return [plan.weights, other.weights, plan.middle, plan.deviation, found]
 
