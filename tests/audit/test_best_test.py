@@ -10,7 +10,6 @@ from scipy.stats import norm
 
 from quietq import Budget, SupBall
 from quietq.audit.draws import BestTest, optimal_weights
-from quietq.audit.finding import Attack
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import Mechanism, Query
@@ -185,8 +184,7 @@ def test_queries_that_depend_on_answers_are_told_apart_together(broken: bool) ->
     sources = [OwnFunction(np.full(2, value), mechanism.relation) for value in (0.0, 1.0)]
     test = BestTest(mechanism, *sources)
     assert test.mu is None
-    attack = Attack("two looks", "none", "two numbers", "both", "2 numbers", "likelihood ratio")
-    finding = test.audit(1200, attack=attack).at(1 - 1e-6)
+    finding = test.audit(1200, "both").at(1 - 1e-6)
     assert finding.verdict == ("refuted" if broken else "consistent")
     assert finding.mu_lower > 1.5
 

@@ -249,7 +249,8 @@ class OwnReward(gymnasium.Wrapper):
             )
         one_of("on", on, PLACES)
         self._on = on
-        self._rewards, self._left = rewards, math.inf if rewards is None else count("rewards", rewards)
+        rewards = None if rewards is None else count("rewards", rewards)
+        self._rewards, self._left = rewards, math.inf if rewards is None else rewards
         self._accuracy = accuracy
         largest = size_bound(relation.radius, relation.people) if largest is None else positive("largest", largest)
         # A reward may be wrong by eight units in the last place of its largest value.
