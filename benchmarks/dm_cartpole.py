@@ -111,6 +111,10 @@ def reward(states: Array, control: Array) -> Array:
     return upright * centred * small * slow
 
 
+def reward_of_step(states: Array, actions: Array, after: Array) -> Array:
+    return REPEAT * reward(after, actions[..., 0])
+
+
 class Balance(DMCartPole):
     name, recorded = "cartpole-balance", 50
 
@@ -125,6 +129,11 @@ class Balance(DMCartPole):
 
 class SwingUp(DMCartPole):
     name, ahead = "cartpole-swingup", 30
+
+    @property
+    def model(self) -> WorldModel:
+        """The published reward is declared: polynomials of it mislead who looks ahead to where few people were."""
+        return WorldModel(degree=2, circles=((1, 2),), reward=reward_of_step)
 
     def start(self, rng: Rng, people: Array) -> Array:
         place, angle, speed, turn = 0.01 * rng.standard_normal((4, len(people)))

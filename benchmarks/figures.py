@@ -21,7 +21,8 @@ from benchmarks.study import ROOT
 from quietq.privacy.errors import InvalidInput, QuietqError
 
 DOCS, PAPER = ROOT / "docs", ROOT / "runs" / "paper" / "all"
-STUDIES = ("bandits", "world-peers")
+STUDIES = {"bandits": "bandits", "world-peers": "world-peers", "primorl": "sessions"}
+"""By picture."""
 PAPERS = ("figure1", "figure2", "comparison")
 PAGE = "page"
 FRONT = "cartpole"
@@ -96,8 +97,8 @@ def draw(names: Sequence[str], paper: Path, out: Path) -> None:
     told: dict[str, str] = {}
     for name in names:
         if name in STUDIES:
-            load(name).write_picture(out / f"{name}.png")
-            told[name] = f"from benchmarks/results/{name}.json"
+            load(STUDIES[name]).write_picture(out / f"{name}.png")
+            told[name] = f"from benchmarks/results/{STUDIES[name]}.json"
         elif name == FRONT:
             load("world-peers").write_front_picture(out / f"{name}.png")
             told[name] = "from benchmarks/results/world-peers.json"

@@ -65,10 +65,11 @@ def study() -> Study:
         "What differs from PriMORL: our people behave by laws of ours and record less (the first 50 of Pendulum's 200 "
         "steps; of the cart-poles' 1,000 steps of 0.01 s the first 200 to balance and 400 to swing up, with each "
         "action held for four). Here the coordinates that are cosine and sine of one angle of a cart-pole are "
-        "declared, and dynamics are polynomials of degree 2 and rewards learned too; PriMORL learns ensembles of "
-        "networks, and trains a policy by SAC. Here plans are linear policies to balance, and else look 25 or 30 "
-        "actions ahead. Here one person is replaced by another, which takes twice the noise of one who is added or "
-        "removed, which is what accountants of sampled gradients are for.",
+        "declared, and to swing up the published reward, because with one that was learned plans without noise reached "
+        "405 of 1,000 (one draw of 3,000 people); dynamics are polynomials of degree 2. PriMORL learns rewards and "
+        "dynamics by ensembles of networks, and trains a policy by SAC. Here plans are linear policies to balance, and "
+        "else look 25 or 30 actions ahead. Here one person is replaced by another, which takes twice the "
+        "noise of one who is added or removed, for whom accountants of sampled gradients are.",
         "The planners' settings are those of the other systems (`benchmarks/planners.py`).",
     )
     return Study(
