@@ -80,8 +80,8 @@ STUDY_SECTIONS = {
     "sessions": Shown(
         "How many people private worlds take for 0.9 of the way from people's own behaviour to what is reached without "
         "noise. PriMORL prints 77 to 103 % of non-private MOPO, with 30,000 trajectories each and epsilon = 5.1 "
-        "(Pendulum), 8.2 (cartpole-balance) and 17.0 (cartpole-swingup). Its code is not published, and what differs "
-        "is said beside the numbers.",
+        "(Pendulum), 8.2 (cartpole-balance) and 17.0 (cartpole-swingup). It has no published code; what differs is "
+        "said in how it was measured. The fewest people are told from three draws on.",
         {
             "The fewest people from whom on mean shares are 0.9 or more": _all,
             "share": lambda line: line[1] not in ("no noise", "people's own behaviour"),

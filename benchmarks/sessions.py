@@ -27,6 +27,8 @@ DELTA, NO_NOISE = 1e-5, 1e5
 POOL = 30_000
 PEOPLE = (300, 1000, 3000, 10_000, POOL)
 GOAL = 0.9
+FEWEST_DRAWS = 3
+"""Of which an interval or a number of people is said: two say next to nothing of how far others are from their mean."""
 TWIN_PEOPLE = 3000
 
 
@@ -139,7 +141,8 @@ def with_shares(labels: list[Mapping[str, Label]], found: list[Draws]) -> list[D
 
 def more_tables(entries: list[Entry]) -> dict[str, Table]:
     lines = [["task", "method", "epsilon", "people"]]
-    lines += [[*key, cliff(curve, GOAL)] for key, curve in curves_of(entries).items()]
+    often = [entry for entry in entries if entry.draws >= FEWEST_DRAWS]
+    lines += [[*key, cliff(curve, GOAL)] for key, curve in curves_of(often).items()]
     return {"The fewest people from whom on mean shares are 0.9 or more": lines}
 
 
@@ -149,7 +152,9 @@ def curves_of(entries: list[Entry]) -> dict[tuple[str, str, str], dict[int, tupl
     for entry in entries:
         task, method, epsilon, people = (entry.labels[name] for name in ("task", "method", "epsilon", "people"))
         if method in (OURS, *PEERS) and (share := entry.numbers.get("share")) is not None:
-            half = math.nan if share.error is None else float(t.ppf(0.975, entry.draws - 1)) * share.error
+            half = (
+                math.nan if entry.draws < FEWEST_DRAWS else float(t.ppf(0.975, entry.draws - 1)) * (share.error or 0.0)
+            )
             found.setdefault((str(task), str(method), str(epsilon)), {})[int(people)] = (share.mean, half)
     return found
 
@@ -157,7 +162,7 @@ def curves_of(entries: list[Entry]) -> dict[tuple[str, str, str], dict[int, tupl
 def write_picture(target: Path) -> None:
     """Shares against people, a panel for each task, from the stored results."""
     curves = curves_of(Results.load("sessions").entries)
-    figure = new_figure(4.2 * len(TASKS), 4.2)
+    figure = new_figure(4.4 * len(TASKS), 4.4)
     for axis, (task, epsilons) in zip(figure.subplots(1, len(TASKS), sharey=True), EPSILONS.items(), strict=True):
         for i, ((_, method, epsilon), curve) in enumerate(one for one in curves.items() if one[0][0] == task):
             people, line = sorted(curve), "-" if method == OURS else "--"
@@ -166,14 +171,14 @@ def write_picture(target: Path) -> None:
             label = f"{method}, ε = {epsilon}"
             axis.errorbar(beside, means, halves, marker="o", markersize=4, capsize=3, ls=line, label=label)
         low, high = PRIMORL
-        label = f"PriMORL, ε = {epsilons[0]:g}: range over its tasks"
+        label = f"PriMORL, ε = {epsilons[0]:g} (range of its tasks)"
         axis.errorbar(
             POOL, (low + high) / 2, (high - low) / 2, color="black", marker="s", capsize=5, ls="", label=label
         )
         axis.axhline(GOAL, color="grey", linestyle=":", linewidth=1)
-        axis.set(title=task, xlabel="people", xscale="log", ylim=(-0.6, 1.25))
+        axis.set(title=task, xlabel="people", xscale="log", ylim=(-0.7, 1.3))
         axis.set_xticks(PEOPLE, [f"{number:,}" for number in PEOPLE])
         axis.minorticks_off()
-        axis.legend(fontsize=8, loc="lower right")
+        axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
     figure.axes[0].set_ylabel("share of the way from behaviour\nto what is reached without noise")
     save(figure, target)

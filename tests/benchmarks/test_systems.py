@@ -136,7 +136,7 @@ def test_shares_are_of_the_way_from_behaviour_to_no_noise():
     found = with_shares(labels, [*returns])
     assert [draws[0]["share"] for draws in found] == [0.0, 1.0, 0.75, 0.95]
     entries = [
-        Entry(one, 1, {name: Mean(value, None) for name, value in draws[0].items()})
+        Entry(one, 3, {name: Mean(value, 0.1) for name, value in draws[0].items()})
         for one, draws in zip(labels, found, strict=True)
     ]
     (table,) = more_tables(entries).values()
