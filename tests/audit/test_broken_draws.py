@@ -13,8 +13,9 @@ from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import audit_draws, optimal_weights
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.mechanisms.path import GaussianProcessMechanism
+from quietq.noise.box import grid_points
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.grid_path import GridNoise, GridPath, draw_grid, grid_points
+from quietq.noise.grid_path import GridNoise, GridPath, draw_grid
 from quietq.noise.laws import Gaussian
 from quietq.paper.sampler import SortedPath
 from quietq.privacy.relations import Exponential

@@ -11,7 +11,7 @@ from walk_mechanism import BUDGET, PEOPLE, mechanism_for, table, walk_reward
 
 from quietq import Budget, Certificate, Exponential, GaussianProcessMechanism, InvalidInput
 from quietq.noise import Box
-from quietq.noise.grid_path import grid_points
+from quietq.noise.box import grid_points
 from quietq.noise.rounding import largest_value, round_release, rounding_step
 from quietq.paper import BandLimited, FeatureKernel
 from quietq.released import PrivateKnots

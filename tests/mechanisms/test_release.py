@@ -12,7 +12,7 @@ from quietq.mechanisms.knots import IncrementNoise, to_curve
 from quietq.mechanisms.release import Mechanism, Query, release, simulate
 from quietq.noise.box import UNIT
 from quietq.noise.grid_path import GridNoise
-from quietq.noise.own_values import on_grid
+from quietq.noise.rounding import values_at
 from quietq.privacy import Code
 from quietq.privacy.account import Cost
 from quietq.privacy.certificate import Certificate
@@ -47,7 +47,9 @@ class Rounds(Mechanism):
         return so_far
 
     def _left(self, feedback, so_far):
-        return on_grid(feedback.functions()[0], UNIT, 3) - so_far  # the same for neighbours but for what they differ by
+        return (
+            values_at(feedback.functions()[0], grid_points(UNIT, 3)) - so_far
+        )  # the same for neighbours but for what they differ by
 
     def result(self, released, certificate):
         return PrivateTable(released, 3, UNIT, certificate)
@@ -137,7 +139,7 @@ class PureTwice(Rounds):
         return to_curve((first + second) / 2)[[0, 0, 1, 1, 2, 2, 3, 3, 4]]
 
     def _increments(self, feedback):
-        return np.diff(on_grid(feedback.functions()[0], UNIT, 2))
+        return np.diff(values_at(feedback.functions()[0], grid_points(UNIT, 2)))
 
 
 def test_pure_queries_add_up():

@@ -17,8 +17,7 @@ from quietq.feedback.buckets import Buckets, Engine
 from quietq.feedback.extension import Extension
 from quietq.feedback.ratings import Ratings
 from quietq.mechanisms import GaussianProcessMechanism
-from quietq.noise.box import Box
-from quietq.noise.grid_path import grid_points
+from quietq.noise.box import Box, grid_points
 from quietq.noise.rounding import FLOAT64, worst_norm
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
 from quietq.privacy import Exponential

@@ -58,7 +58,8 @@ from quietq import *
 from quietq.noise import Box, SeededEntropy
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism, PublishedTheorem, SortedPath, compare
 from quietq.released import PrivateTable
-from quietq.noise.grid_path import check_grid, draw_grid, grid_points, look_up
+from quietq.noise.box import grid_points
+from quietq.noise.grid_path import check_grid, draw_grid, look_up
 kernel, box = Exponential(4.0), Box.of((0, 1))
 x = np.linspace(0, 1, 50)
 for kind in (np.uint8, np.uint32, np.int32, np.int64):

@@ -26,9 +26,9 @@ from quietq.mechanisms.path import Path, best_kernel
 from quietq.mechanisms.release import AnyFeedback, Mechanism, release_or_simulate
 from quietq.mechanisms.rounds import Rounds
 from quietq.noise.box import Box, Domain
-from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, LipschitzBall, Relation
 from quietq.privacy.checks import did_you_mean, instance
+from quietq.privacy.errors import shows_nothing
 from quietq.released.world_model import WorldModel
 
 MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Path, Increments, ShapedKnots, Rounds, Moments)}

@@ -32,10 +32,10 @@ from quietq.feedback.imitation_statistics import (
 )
 from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.release import Mechanism, Query, mean_of_people, release_or_simulate
-from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import instance, interval, real
+from quietq.privacy.errors import shows_nothing
 from quietq.released.private_network import PrivatePolicy
 
 STATE_SHARE, THRESHOLD_SHARE = 0.05, 0.05

@@ -42,8 +42,7 @@ from quietq.noise.entropy import Entropy, SeededEntropy
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, Undecided, decide, exponentials, round_exactly
 from quietq.noise.exact_gaussian import Whitened, by_matrix, inverse
 from quietq.noise.laws import Gaussian, KNorm, RoundedLaw
-from quietq.noise.own_values import values_at
-from quietq.noise.rounding import check_allowance, check_size, check_values, largest_and_error
+from quietq.noise.rounding import check_allowance, check_size, check_values, largest_and_error, values_at
 from quietq.privacy import Budget, Certificate, InvalidInput, LipschitzBall
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count

@@ -22,16 +22,16 @@ from jaxtyping import Float
 
 from quietq.feedback.own_function import Input, OwnFunction
 from quietq.mechanisms.release import SLACK, AnyFeedback, Mechanism, Query, release, simulate
-from quietq.noise.box import Domain, box_for
+from quietq.noise.box import Box, Domain, box_for, grid_points
 from quietq.noise.grid_path import GridNoise, check_grid, grid_axes
 from quietq.noise.laws import Gaussian
-from quietq.noise.own_values import check_outputs, on_grid, shows_nothing
 from quietq.noise.rounding import (
     check_allowance,
     check_values,
     finest_levels,
     largest_and_error,
     needed_levels,
+    values_at,
     worst_norm,
 )
 from quietq.privacy import (
@@ -49,6 +49,7 @@ from quietq.privacy import (
 )
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count, instance, positive, same_process
+from quietq.privacy.errors import shows_nothing
 from quietq.privacy.relations import Exponential, HasNorm
 from quietq.released.private_function import PrivateFunction, PrivateTable
 
@@ -202,7 +203,10 @@ class Path(InKernel):
         if len(functions) != parts:
             raise InvalidInput(f"The kernel takes one function per coordinate, {parts} in all, not {len(functions)}.")
         boxes = [self.box] if parts == 1 else [self.box.coordinate(i) for i in range(parts)]
-        tables = [on_grid(f, box, self.levels, self._exact) for f, box in zip(functions, boxes, strict=True)]
+        tables = []
+        for f, box in zip(functions, boxes, strict=True):
+            found = values_at(f, grid_points(box, self.levels), self._exact)
+            tables.append(found.reshape((2**self.levels + 1,) * box.dimension + found.shape[1:]))
         shapes = {table.shape for table in tables}
         if len(shapes) > 1:
             raise InvalidInput(f"All parts must have the same outputs, not of shapes {sorted(shapes)}.")
@@ -220,6 +224,19 @@ class Path(InKernel):
         """Of each table about its own mean, whose variance is known where it is a path of one coordinate."""
         parts = [about_mean(table[0]) if len(table) == 1 else 1.0 for table in self.tables]
         return self.sigma * math.sqrt(math.fsum(parts))
+
+
+def check_outputs(shape: tuple[int, ...], relation: Relation, box: Box) -> int:
+    """How many outputs there are; a ball for one function must not be taken for a ball of several."""
+    outputs, actions = math.prod(shape), getattr(relation, "actions", 1)
+    if outputs > actions:
+        rows = "" if box.dimension == 1 else ", e.g. `s[:, 0] + s[:, 1]`, for states come as rows"
+        raise InvalidInput(
+            f"The function has {outputs} outputs, but the relation lets {actions} change: declare `actions={outputs}` "
+            f"in the relation if there is one output per action, and else return one value per state{rows}; nothing "
+            "was drawn or spent."
+        )
+    return outputs
 
 
 class GaussianProcessMechanism:

@@ -22,11 +22,11 @@ from quietq.feedback.returns import SQUARES, ActionShares, Policy, Returns, aske
 from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.release import Mechanism, Query, mean_of_people, release_or_simulate
 from quietq.noise.box import Box
-from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import rounding_step
 from quietq.privacy import Account, Budget, Certificate, InvalidInput
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import instance, interval, real, shown
+from quietq.privacy.errors import shows_nothing
 from quietq.released.evaluated_policies import LONGEST, EvaluatedPolicies
 from quietq.released.publishable import Publishable
 

@@ -29,7 +29,6 @@ from quietq.feedback.statistic import Vector
 from quietq.noise.box import Box
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.laws import Gaussian
-from quietq.noise.own_values import shows_nothing
 from quietq.privacy import (
     Assumption,
     Budget,
@@ -44,6 +43,7 @@ from quietq.privacy import (
 )
 from quietq.privacy.account import Account
 from quietq.privacy.checks import LARGEST, SMALLEST, instance, is_own
+from quietq.privacy.errors import shows_nothing
 from quietq.privacy.norms import MeanOfPeople
 from quietq.privacy.transcript import Transcript
 from quietq.released.publishable import Labelled, Labels

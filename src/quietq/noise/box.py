@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from quietq.privacy.checks import numbers, plural, positive, real, shown
+from quietq.privacy.checks import count, numbers, plural, positive, real, shown
 from quietq.privacy.errors import InvalidInput
 
 
@@ -153,3 +153,13 @@ def box_for(dimension: int, domain: Domain | None) -> Box:
     if box.dimension != dimension:
         raise InvalidInput(f"domain has {plural(box.dimension, 'dimension')}, {box}, but the kernel has {dimension}.")
     return box
+
+
+def grid_points(box: Box, levels: int) -> Float[np.ndarray, "..."]:
+    """The grid's states: (points,) in one dimension, else (points, d) in the table's order."""
+    levels = count("levels", levels)
+    axis = np.arange(2**levels + 1) * 2.0**-levels
+    if box.dimension == 1:
+        return box.from_unit(axis)
+    mesh = np.meshgrid(*[axis] * box.dimension, indexing="ij")
+    return box.from_unit(np.stack(mesh, axis=-1).reshape(-1, box.dimension))

@@ -111,16 +111,6 @@ def check_grid(kernel: Exponential, levels: int, outputs: int = 1) -> tuple[int,
     return (2**levels + 1,) * dimension
 
 
-def grid_points(box: Box, levels: int) -> Float[np.ndarray, "..."]:
-    """The grid's states: (points,) in one dimension, else (points, d) in the table's order."""
-    levels = count("levels", levels)
-    axis = np.arange(2**levels + 1) * 2.0**-levels
-    if box.dimension == 1:
-        return box.from_unit(axis)
-    mesh = np.meshgrid(*[axis] * box.dimension, indexing="ij")
-    return box.from_unit(np.stack(mesh, axis=-1).reshape(-1, box.dimension))
-
-
 def look_up(table: np.ndarray, box: Box, levels: int, states: object) -> Float[np.ndarray, "..."]:
     """The table's values at the grid points nearest to the states."""
     index = np.rint(box.to_unit(states) * 2.0 ** count("levels", levels)).astype(np.int64)

@@ -22,12 +22,14 @@ Proof: docs/theory.md#rounding.
 """
 
 import math
+import re
+from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Float
 
 from quietq.privacy.assumptions import Assumption, Code
-from quietq.privacy.checks import positive
+from quietq.privacy.checks import ask_code, numbers, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import FEWEST
 from quietq.privacy.relations import Exponential
@@ -144,3 +146,58 @@ def check_allowance(allowance: float, sensitivity: float, error: float) -> None:
             f"Values that are exact to {error:g} only cannot be released with a sensitivity of {sensitivity:g}, which "
             f"their rounding errors exceed ({allowance:g}): compute them more exactly, or use fewer levels."
         )
+
+
+# What is read off a private function before it is noised. Whatever goes wrong here may have to do with private values,
+# so a refusal shows none of them.
+
+
+def values_at(f: object, states: np.ndarray, exact: bool = True) -> np.ndarray:
+    """One value, or one row, for each of the states; `exact` ones are float64 or better."""
+    if not callable(f):
+        raise InvalidInput(f"A function of states is needed, not {type(f).__name__}.")
+    hint = "wrap it in numpy.vectorize if it takes one state at a time; nothing was drawn or spent"
+    values = ask_code("The function", f, states, where=f"an array of {len(states)} states; {hint}")
+    if exact:
+        check_exact("The function's values", values)
+    values = numbers("The function's values", values)
+    if values.ndim not in (1, 2) or values.shape[0] != len(states):
+        raise InvalidInput(
+            f"The function must return one value, or one row, for each of {len(states)} states at once, "
+            f"not shape {values.shape}; {hint}."
+        )
+    return values
+
+
+def check_exact(name: str, value: object) -> None:
+    """Refuses numbers of a type that rounds more than float64 does: the noise does not cover it."""
+    if (coarse := coarse_type(value)) is not None:
+        raise InvalidInput(
+            f"{name} must be float64, Python's numbers or integers, not {coarse}, whose rounding the noise would not "
+            "hide: compute them in float64, or state with `accuracy` the largest error of each; nothing was "
+            "drawn or spent."
+        )
+
+
+def coarse_type(value: object, single: bool = False) -> str | None:
+    """The name of a type of number in there that is less exact than float64, or with `single` than float32, if any."""
+    least = 4 if single else 8
+    if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
+        return None
+    if isinstance(value, list | tuple):
+        return next((found for item in value if (found := coarse_type(item, single)) is not None), None)
+    kinds = getattr(value, "dtypes", None)  # of a data frame: as one array its columns would lose theirs
+    for kind in kinds if isinstance(kinds, Iterable) else [getattr(value, "dtype", None)]:
+        name = str(kind).removeprefix("torch.")
+        if isinstance(kind, np.dtype):
+            if kind.kind not in "biuOSUcmM" and (kind.kind != "f" or kind.itemsize < least):  # bfloat16 is of kind V
+                return kind.name
+        elif kind is not None and re.search(rf"float(?!64{'|32' * single})|half", name, re.IGNORECASE):
+            return name
+    if isinstance(value, np.ndarray | np.generic):
+        return None
+    try:
+        kind = np.asarray(value).dtype
+    except Exception:  # whatever it is, `numbers` refuses it
+        return None
+    return kind.name if kind.kind == "f" and kind.itemsize < least else None

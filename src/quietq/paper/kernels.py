@@ -22,12 +22,11 @@ from jaxtyping import Float
 from scipy.special import spherical_jn
 
 from quietq.feedback.own_function import OwnFunction
-from quietq.mechanisms.path import GaussianProcessMechanism, InKernel
+from quietq.mechanisms.path import GaussianProcessMechanism, InKernel, check_outputs
 from quietq.mechanisms.release import AnyFeedback
 from quietq.noise.box import Box
 from quietq.noise.laws import Gaussian
-from quietq.noise.own_values import check_exact, check_outputs, values_at
-from quietq.noise.rounding import check_values
+from quietq.noise.rounding import check_exact, check_values, values_at
 from quietq.privacy import Assumption, Budget, Certificate, InvalidInput, Relation, RkhsBall
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import ask_code, count, instance, numbers, positive
@@ -129,7 +128,8 @@ class FeatureKernel(FiniteRank):
         return values
 
     def _ask(self, x: np.ndarray) -> Float[np.ndarray, "..."]:
-        return numbers("phi's values", ask_code("phi", self.phi, x.copy(), where="an array of points in [0, 1]"))
+        where = "an array of points in [0, 1]: it must take all of them"
+        return numbers("phi's values", ask_code("phi", self.phi, x.copy(), where=where))
 
     @property
     def norm(self) -> FeatureNorm:

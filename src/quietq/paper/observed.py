@@ -23,8 +23,7 @@ from quietq.mechanisms import privatise
 from quietq.mechanisms.release import Mechanism, Query, release, simulate as simulate_release
 from quietq.noise.box import Box
 from quietq.noise.laws import Gaussian
-from quietq.noise.own_values import values_at
-from quietq.noise.rounding import FLOAT64, check_values
+from quietq.noise.rounding import FLOAT64, check_values, values_at
 from quietq.privacy import (
     Account,
     Budget,

@@ -216,8 +216,13 @@ def is_own(thing: object) -> bool:
     return getattr(module, kind.__qualname__, None) is kind
 
 
-def ask_code(what: str, function: Callable[..., Any], *given: Any, where: str = "an array of states") -> Any:
-    """What a function of the caller's says of people's rows, which it must not see before the charge.
+def ask_code(
+    what: str,
+    function: Callable[..., Any],
+    *given: Any,
+    where: str = "an array of states: it must take all of them; what was charged before stays charged",
+) -> Any:
+    """Returns what a function of the caller's says of private values, or of points at which its values are private.
 
     Of a failure no more is reported than its type: its words and its frames may hold what it was given.
     """
@@ -225,9 +230,7 @@ def ask_code(what: str, function: Callable[..., Any], *given: Any, where: str = 
         return function(*given)
     except Exception as error:
         failure = type(error).__name__
-    raise InvalidInput(
-        f"{what} failed with {failure} on {where}: it must take all of them; what was charged before stays charged."
-    )
+    raise InvalidInput(f"{what} failed with {failure} on {where}.")
 
 
 def _is_masked(value: object) -> bool:

@@ -6,8 +6,14 @@ import json
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 from urllib.parse import unquote, urlsplit
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
 
 
 class QuietqError(Exception):
@@ -41,6 +47,21 @@ class MissingExtra(QuietqError, ImportError):
 
 class PrivacyWarning(UserWarning):
     """The guarantee holds but is weaker than it looks, e.g. delta is not small against 1/people."""
+
+
+def shows_nothing(release: Callable[Given, Made]) -> Callable[Given, Made]:
+    """A refusal carries no frames of `release` along, in which a log or a debugger would find private values."""
+
+    @wraps(release)
+    def refusing(*args: Given.args, **kwargs: Given.kwargs) -> Made:
+        try:
+            return release(*args, **kwargs)
+        except QuietqError as error:
+            refusal = error.with_traceback(None)
+        del args, kwargs
+        raise refusal
+
+    return refusing
 
 
 def _installer() -> str:

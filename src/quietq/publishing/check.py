@@ -14,9 +14,9 @@ from quietq.feedback.sessions import Sessions
 from quietq.mechanisms.release import release, simulate as simulate_release
 from quietq.mechanisms.reward_check import CheckedReward, RewardCheck
 from quietq.noise import Box
-from quietq.noise.own_values import shows_nothing
 from quietq.privacy import Account, Budget, InvalidInput, PrivacyWarning, weak_promise
 from quietq.privacy.checks import instance
+from quietq.privacy.errors import shows_nothing
 from quietq.publishing.publish import is_model, policy_of_plan, release_behind
 from quietq.released.private_function import PrivateFunction
 from quietq.released.private_network import PrivatePolicy

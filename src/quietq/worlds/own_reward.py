@@ -30,8 +30,7 @@ from gymnasium.vector import VectorEnv
 from quietq.noise import Box, Domain, Entropy
 from quietq.noise.exact_path import ExactPath
 from quietq.noise.laws import Gaussian, RoundedLaw
-from quietq.noise.own_values import coarse_type
-from quietq.noise.rounding import check_allowance, finest_levels, largest_value, size_bound, worst_norm
+from quietq.noise.rounding import check_allowance, coarse_type, finest_levels, largest_value, size_bound, worst_norm
 from quietq.privacy import (
     Budget,
     BudgetExhausted,

@@ -22,7 +22,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from quietq.noise import Box
-from quietq.noise.own_values import coarse_type
+from quietq.noise.rounding import coarse_type
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Noise, Released, State, Transition
 from quietq.paper.agents.training import Result, Runs, Training
 from quietq.privacy import InvalidInput

@@ -70,13 +70,13 @@ from scipy.special import ndtri
 from quietq.feedback.cells import Cells
 from quietq.noise import SeededEntropy
 from quietq.noise.exact_gaussian import add_exactly, as_they_are
-from quietq.noise.own_values import shows_nothing
 from quietq.noise.rounding import largest_value, round_release, rounding_step
 from quietq.privacy import Budget, Cost, InvalidInput, PrivacyWarning, Trajectories, weak_promise
 from quietq.privacy.account import Account, Issued
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.checks import LARGEST, SMALLEST, count, instance, numbers, positive, positive_delta, real
+from quietq.privacy.errors import shows_nothing
 from quietq.privacy.norms import SmoothBound
 from quietq.privacy.smooth_sensitivity import MOST_BETA, dilation, exact_delta, threshold
 from quietq.privacy.transcript import Law, Query, Transcript
