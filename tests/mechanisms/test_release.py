@@ -10,7 +10,7 @@ from quietq import Accountant, Budget, Exponential, InvalidInput, people
 from quietq.feedback.own_function import OwnFunction
 from quietq.mechanisms.knots import IncrementNoise, to_curve
 from quietq.mechanisms.release import Mechanism, Query, release, simulate
-from quietq.noise.box import UNIT
+from quietq.noise.box import UNIT, grid_points
 from quietq.noise.grid_path import GridNoise
 from quietq.noise.rounding import values_at
 from quietq.privacy import Code
@@ -47,9 +47,8 @@ class Rounds(Mechanism):
         return so_far
 
     def _left(self, feedback, so_far):
-        return (
-            values_at(feedback.functions()[0], grid_points(UNIT, 3)) - so_far
-        )  # the same for neighbours but for what they differ by
+        # What was answered is the same for neighbours.
+        return values_at(feedback.functions()[0], grid_points(UNIT, 3)) - so_far
 
     def result(self, released, certificate):
         return PrivateTable(released, 3, UNIT, certificate)

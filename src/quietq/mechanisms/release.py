@@ -180,7 +180,7 @@ def _answer_all(mechanism: Mechanism, feedback: AnyFeedback, transcript: Transcr
             _certify(transcript, mechanism, feedback, rehearsal=True)  # what it refuses costs nothing
             if mechanism.asks_code:  # which may tell of rows by failing: that must not be a free answer
                 transcript.charge()
-        answer = transcript.answer(query, transcript.look(query.numbers, feedback))
+        answer = transcript.answer(query, feedback=feedback)
 
 
 def _open(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None, seed: int | None = None) -> Transcript:

@@ -231,8 +231,13 @@ class Transcript:
                 self.receipt = self.account.charge(self.cost, self.relation)
             self.charged = True
 
-    def answer(self, query: Query, numbers: object, given: Any = None) -> np.ndarray:
-        """Returns the numbers with the query's noise, rounded once. Charges first, if that was not done yet."""
+    def answer(self, query: Query, numbers: object = None, given: Any = None, *, feedback: object = None) -> np.ndarray:
+        """Returns the numbers with the query's noise, rounded once. Charges first, if that was not done yet.
+
+        Without numbers, they are what the query looks at in the feedback.
+        """
+        if numbers is None:
+            numbers = self.look(query.numbers, feedback)
         looked_at = checked_numbers("What a query looks at", numbers)
         if not query.in_parts:  # whoever answers as people come clips: a refusal then would tell something
             query.law.check_values(looked_at)
