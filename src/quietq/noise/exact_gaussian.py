@@ -30,7 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -82,11 +82,13 @@ class Uniforms:
             self.digits.append(self.chance.digits(self.size))
         return self.digits[place][index]
 
-    def below(self, other: "Uniforms | _Root", index: Int[np.ndarray, " size"]) -> Bool[np.ndarray, " size"]:
-        """Which of these numbers are below those of the other ones, by as many digits as it takes."""
+    def below(
+        self, digit: Callable[[int, Index], Digits], index: Int[np.ndarray, " size"]
+    ) -> Bool[np.ndarray, " size"]:
+        """Which of these numbers are below other ones, whose digits are given, by as many digits as it takes."""
         less, open_, place = np.zeros(self.size, dtype=bool), np.arange(self.size), 0
         while open_.size:
-            one, two = self.digit(place, open_), other.digit(place, index[open_])
+            one, two = self.digit(place, open_), digit(place, index[open_])
             less[open_] = one < two
             open_, place = open_[one == two], place + 1
         return less
@@ -99,15 +101,9 @@ class Uniforms:
         return cls(len(digits[0]), parts[0][0].chance, digits)
 
 
-@dataclass(frozen=True)
-class _Root:
-    """exp(-1/2), as many times as you like."""
-
-    chance: Chance
-
-    def digit(self, place: int, index: int | Index) -> Digits:
-        bits = self.chance.bits
-        return self.chance.kind(_root_places(bits * (place + 1)) % (1 << bits))
+def _root_digit(chance: Chance, place: int, index: Index) -> Digits:
+    """One digit of exp(-1/2), for as many numbers as you like."""
+    return chance.kind(_root_places(chance.bits * (place + 1)) % (1 << chance.bits))
 
 
 @lru_cache(maxsize=64)
@@ -159,10 +155,9 @@ def draw_normals(size: int, chance: Chance) -> Normals:
 
 def _draw_whole(tries: int, chance: Chance) -> Int[np.ndarray, " kept"]:
     """Whole numbers k with probability proportional to exp(-k^2/2): exp(-1/2) k times, and k (k - 1) times more."""
-    root = _Root(chance)
 
     def happens(size: int) -> np.ndarray:  # with probability exp(-1/2)
-        return Uniforms(size, chance).below(root, np.arange(size))
+        return Uniforms(size, chance).below(partial(_root_digit, chance), np.arange(size))
 
     k, going = np.zeros(tries, dtype=np.int64), np.arange(tries)
     while going.size:
@@ -176,7 +171,7 @@ def _keep(whole: Int[np.ndarray, " size"], x: Uniforms) -> Int[np.ndarray, " kep
 
     def below_half(index: np.ndarray) -> np.ndarray:  # an event of probability x/2
         happens = x.chance.coins(len(index))
-        happens[happens] = Uniforms(int(happens.sum()), x.chance).below(x, index[happens])
+        happens[happens] = Uniforms(int(happens.sum()), x.chance).below(x.digit, index[happens])
         return happens
 
     kept = np.flatnonzero(_even_runs(x, np.arange(x.size), below_half))
@@ -205,7 +200,7 @@ def _even_runs(
             happened = also(index[going])
             going, at = going[happened], at[happened]
         fresh = Uniforms(going.size, start.chance)
-        on = np.flatnonzero(fresh.below(last, at))
+        on = np.flatnonzero(fresh.below(last.digit, at))
         going, last, at = going[on], fresh, on
         even[going] ^= True
     return even
