@@ -49,7 +49,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.noise.exact_gaussian", "Chance add_exactly as_they_are by_matrix draw_normals"),
     ("quietq.noise.exact_path", "ExactPath"),
     ("quietq.mechanisms.knots", "IncrementNoise"),
-    ("quietq.noise.grid_path", "GridNoise"),
+    ("quietq.noise.grid_path", "GridNoise draw_grid"),
     ("quietq.feedback.synthetic", "Survey"),
     ("quietq.feedback.cells", "Cells"),
     ("quietq.mechanisms", "expected"),
@@ -408,8 +408,8 @@ def sorted_path() -> Any:
 @case("noise/grid path")
 def grid_path() -> Any:
     kernels = qq.Exponential(4.0), qq.Exponential((1.0, 2.0)), qq.Exponential((4.0, 2.0), summed=True)
-    sources = qq.SeededEntropy(1), None
-    return [qq.GridPath(kernel, levels=5, entropy=one).values for kernel in kernels for one in sources]
+    sources = qq.SeededEntropy(1), qq.SystemEntropy()
+    return [qq.draw_grid(kernel, 5, (), one) for kernel in kernels for one in sources]
 
 
 @case("noise/kernels")

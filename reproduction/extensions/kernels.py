@@ -15,7 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 import quietq as qq
+from quietq.noise.box import box_for
 from quietq.noise.entropy import SeededEntropy
+from quietq.noise.grid_path import draw_grid, look_up
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
 from quietq.privacy.relations import Exponential, whiten
 from quietq.worlds import WALK, NavigationWorld, plan, score, walk_reward
@@ -43,9 +45,9 @@ def measure_dimension(dimension: int, people: int, queries: int) -> list[Row]:
     setting = f"{PRODUCT}, {d} dimension{'s' if d > 1 else ''}"
     states = np.random.default_rng(0).random((queries, d) if d > 1 else queries)
     began = time.thread_time()
-    path = qq.GridPath(kernel, levels=_LEVELS[d], entropy=SeededEntropy(0))
+    values = draw_grid(kernel, _LEVELS[d], (), SeededEntropy(0))
     drawn = time.thread_time()
-    path(states)
+    look_up(values, box_for(d, None), _LEVELS[d], states)
     asked = time.thread_time()
     peak = 0.5 * norm_of(kernel, [tent] * d) / people
     return [
@@ -74,7 +76,7 @@ def mixed_radius(people: int, dimension: int) -> float:
 def measure_covariance(draws: int, levels: int = 3) -> list[Row]:
     """Are two-dimensional draws what the kernel says they are?"""
     kernel = Exponential((BETA, BETA / 2))
-    grids = (qq.GridPath(kernel, levels, entropy=SeededEntropy(seed)).values for seed in range(draws))
+    grids = (draw_grid(kernel, levels, (), SeededEntropy(seed)) for seed in range(draws))
     drawn = np.stack([grid.ravel() for grid in grids])
     axis = np.arange(2**levels + 1) / 2**levels
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)

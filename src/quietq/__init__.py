@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Box as Box,
         Columns as Columns,
         Fourier as Fourier,
-        GridPath as GridPath,
         Splines as Splines,
     )
     from quietq.privacy import (
@@ -70,7 +69,7 @@ _ROOMS = {
     "feedback": "Comparisons Ratings Sessions",
     "ledger": "Ledger",
     "mechanisms": "GaussianProcessMechanism clone evaluate_policies plan privatise",
-    "noise": "Box Columns Fourier GridPath Splines",
+    "noise": "Box Columns Fourier Splines",
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed Exponential InvalidInput "
         "LipschitzBall MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories explain "

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import audit_draws, optimal_weights
 from quietq.audit.finding import Attack, Finding, Promise
 from quietq.mechanisms.path import GaussianProcessMechanism
-from quietq.noise.box import grid_points
+from quietq.noise.box import UNIT, grid_points
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.grid_path import GridNoise, GridPath, draw_grid
+from quietq.noise.grid_path import GridNoise, draw_grid, look_up
 from quietq.noise.laws import Gaussian
 from quietq.paper.sampler import SortedPath
 from quietq.privacy.relations import Exponential
@@ -98,7 +99,7 @@ def test_a_function_at_raw_states_with_noise_on_a_grid_is_caught(kind: str) -> N
         if kind == "full resolution":
             exact = SortedPath(kernel, sigma, entropy=entropy)
             return reward(above, side) + exact(above) - reward(below, side) - exact(below)
-        path = GridPath(kernel, levels, sigma, entropy=entropy)
+        path = partial(look_up, sigma * draw_grid(kernel, levels, (), entropy), UNIT, levels)
         looked = [np.rint(x * 2**levels) / 2**levels if kind == "snapped" else x for x in (above, below)]
         return reward(looked[0], side) + path(above) - reward(looked[1], side) - path(below)
 

@@ -5,10 +5,33 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import kstest
 
+from quietq.noise import Entropy, SystemEntropy
+from quietq.noise.box import UNIT, Domain, box_for
+from quietq.noise.grid_path import draw_grid, look_up
 from quietq.paper import FiniteRank
 from quietq.privacy.relations import Exponential, whiten
 
 TAIL = 1e-6
+
+
+def grid_path(
+    kernel: Exponential,
+    levels: int = 16,
+    sigma: float = 1.0,
+    domain: Domain | None = None,
+    entropy: Entropy | None = None,
+) -> Callable[[object], np.ndarray]:
+    """One path on the whole grid, as a function of states that is read as released tables are."""
+    box = box_for(kernel.dimension, domain)
+    values = sigma * draw_grid(kernel, levels, (), SystemEntropy() if entropy is None else entropy)
+
+    def path(states: object) -> np.ndarray:
+        if not kernel.summed:
+            return look_up(values, box, levels, states)
+        unit = box.to_unit(states)
+        return np.asarray(sum(look_up(part, UNIT, levels, unit[..., i]) for i, part in enumerate(values)))
+
+    return path
 
 
 def p_value(kernel: Exponential | FiniteRank, points: np.ndarray, samples: np.ndarray) -> float:

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laws import TAIL, largest_covariance_error, p_value, sample
+from laws import TAIL, grid_path, largest_covariance_error, p_value, sample
 
-from quietq.noise import GridPath, SeededEntropy
+from quietq.noise import SeededEntropy
+from quietq.noise.grid_path import draw_grid
 from quietq.paper import BandLimited, FeatureKernel
 from quietq.paper.sampler import SortedPath
 from quietq.privacy import Exponential
@@ -37,17 +38,17 @@ def test_sorted_path(beta):
 @pytest.mark.parametrize("beta", BETAS)
 def test_grid_path(beta):
     kernel = Exponential(beta)
-    check(kernel, COARSE, sample(lambda i: GridPath(kernel, levels=8, entropy=SeededEntropy(i)), COARSE, 800))
+    check(kernel, COARSE, sample(lambda i: grid_path(kernel, levels=8, entropy=SeededEntropy(i)), COARSE, 800))
 
 
 @pytest.mark.parametrize("beta", BETAS)
 def test_whole_grid(beta):
     """One fine grid is itself a large sample: its whitened increments are independent normals."""
-    path = GridPath(Exponential(beta), levels=16, entropy=SeededEntropy(7))
+    values = draw_grid(Exponential(beta), 16, (), SeededEntropy(7))
     points = np.arange(2**16 + 1) / 2**16
     from scipy.stats import kstest
 
-    assert kstest(whiten(beta, points, path.values), "norm").pvalue > TAIL
+    assert kstest(whiten(beta, points, values), "norm").pvalue > TAIL
 
 
 @pytest.mark.parametrize("betas", [slow((1e-3, 1.0)), (10.0, 2.0), slow((1.6e4, 1.0)), (1.0, 2.0, 3.0)])
@@ -57,13 +58,13 @@ def test_product_paths(betas):
     points = rng.integers(0, 2**5 + 1, (8, len(betas))) / 2**5
     points[0], points[1] = 0.0, 1.0
 
-    check(kernel, points, sample(lambda i: GridPath(kernel, levels=5, entropy=SeededEntropy(i)), points, 500))
+    check(kernel, points, sample(lambda i: grid_path(kernel, levels=5, entropy=SeededEntropy(i)), points, 500))
 
 
 def test_additive_path():
     kernel = Exponential((1.0, 10.0, 0.1), summed=True)
     points = np.random.default_rng(4).integers(0, 2**6 + 1, (8, 3)) / 2**6
-    check(kernel, points, sample(lambda i: GridPath(kernel, levels=6, entropy=SeededEntropy(i)), points, 800))
+    check(kernel, points, sample(lambda i: grid_path(kernel, levels=6, entropy=SeededEntropy(i)), points, 800))
 
 
 def test_feature_path():
@@ -85,7 +86,7 @@ def test_scale_and_domain():
     points = COARSE * 30 - 10
     for make in (
         lambda i: SortedPath(kernel, 0.1, (-10, 20), SeededEntropy(i)),
-        lambda i: GridPath(kernel, 8, 0.1, (-10, 20), SeededEntropy(i)),
+        lambda i: grid_path(kernel, 8, 0.1, (-10, 20), SeededEntropy(i)),
     ):
         check(kernel, COARSE, sample(make, points, 800) / 0.1)
 
@@ -101,7 +102,7 @@ def test_expected_maximum():
         levels = 12 if beta < 50 else 17
         paths = 1000 if beta < 50 else 60
         entropy = SeededEntropy(5)
-        ranges = [np.ptp(GridPath(Exponential(beta), levels, entropy=entropy).values) for _ in range(paths)]
+        ranges = [np.ptp(draw_grid(Exponential(beta), levels, (), entropy)) for _ in range(paths)]
         maxima = np.array(ranges) / 2
         mean = np.mean(maxima) + 0.5826 * np.sqrt(2 * beta * 2.0**-levels)
         error = np.std(maxima) / np.sqrt(paths)

@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from laws import grid_path
 from scipy.stats import kstest
 
 from quietq import BudgetExhausted, InvalidInput
-from quietq.noise import Box, GridPath, SeededEntropy, SystemEntropy
-from quietq.noise.grid_path import check_grid
+from quietq.noise import Box, SeededEntropy, SystemEntropy
+from quietq.noise.grid_path import check_grid, draw_grid
 from quietq.paper import BandLimited
 from quietq.paper.sampler import SortedPath
 from quietq.privacy import Exponential
@@ -20,7 +21,7 @@ from reproduction.feature_path import FeaturePath
 
 ONE_DIMENSIONAL = {
     "sorted": lambda **kwargs: SortedPath(Exponential(4.0), **kwargs),
-    "grid": lambda **kwargs: GridPath(Exponential(4.0), **kwargs),
+    "grid": lambda **kwargs: grid_path(Exponential(4.0), **kwargs),
     "band-limited": lambda **kwargs: FeaturePath(BandLimited(3.0), **kwargs),
 }
 
@@ -60,8 +61,8 @@ def test_queries_that_make_no_sense(name, states, message):
 
 def test_more_dimensions():
     for path in (
-        GridPath(Exponential((1.0, 2.0)), levels=4, domain=[(0, 1), (5, 9)]),
-        GridPath(Exponential((1.0, 2.0), summed=True), levels=4, domain=[(0, 1), (5, 9)]),
+        grid_path(Exponential((1.0, 2.0)), levels=4, domain=[(0, 1), (5, 9)]),
+        grid_path(Exponential((1.0, 2.0), summed=True), levels=4, domain=[(0, 1), (5, 9)]),
     ):
         assert path([0.5, 7.0]).shape == ()
         assert path(np.full((3, 2, 2), [0.5, 7.0])).shape == (3, 2)
@@ -70,7 +71,7 @@ def test_more_dimensions():
         with pytest.raises(InvalidInput, match="within"):
             path([0.5, 4.0])
     with pytest.raises(InvalidInput, match=r"domain has 1 dimension, \[0, 1\], but the kernel has 2"):
-        GridPath(Exponential((1.0, 2.0)), domain=(0, 1))
+        grid_path(Exponential((1.0, 2.0)), domain=(0, 1))
     with pytest.raises(InvalidInput, match="domain has 2 dimensions"):
         SortedPath(Exponential(1.0), domain=[(0, 1), (0, 1)])
 
@@ -99,11 +100,11 @@ def test_a_refusal_shows_a_plain_number():
 
 def test_tables_too_large_for_a_machine_are_refused():
     with pytest.raises(InvalidInput, match="use fewer levels"):
-        GridPath(Exponential(1.0), levels=40)
+        draw_grid(Exponential(1.0), 40, (), SystemEntropy())
     with pytest.raises(InvalidInput, match="use fewer levels"):
-        GridPath(Exponential(1.0), levels=10**9)  # at once: 2^levels is never computed
+        draw_grid(Exponential(1.0), 10**9, (), SystemEntropy())  # at once: 2^levels is never computed
     with pytest.raises(InvalidInput, match="use fewer levels"):
-        GridPath(Exponential((1.0, 1.0, 1.0)), levels=10)
+        draw_grid(Exponential((1.0, 1.0, 1.0)), 10, (), SystemEntropy())
     assert check_grid(Exponential(1.0), 26) == (2**26 + 1,)
     assert check_grid(Exponential((1.0, 1.0)), 12, outputs=4) == (4097, 4097)
     for levels, outputs in ((27, 1), (26, 2)):
@@ -163,8 +164,3 @@ def test_threads_see_one_path():
     for other in others:
         np.testing.assert_array_equal(first, other)
     assert len(path) == len(states)
-
-
-def test_a_grid_path_is_read_only():
-    with pytest.raises(ValueError, match="read-only"):
-        GridPath(Exponential(1.0), levels=3).values[0] = 0

@@ -24,7 +24,6 @@ EXPRESSIONS = {
     "compare(0.9)": "budget must be a Budget",
     "PublishedTheorem(0.9)": "budget must be a Budget",
     "SortedPath(4.0)": "kernel must be Exponential, not float",
-    "GridPath(BandLimited(3.0))": "kernel must be Exponential, not BandLimited",
     "Exponential(kernel)": "betas must be a finite number, not Exponential",
     "Exponential((4.0, kernel), summed=True)": "betas must be a finite number, not Exponential",
     "Exponential([4.0], summed=1)": "summed must be True or False, not 1",
@@ -67,15 +66,14 @@ for kind in (np.uint8, np.uint32, np.int32, np.int64):
     assert np.array_equal(
         draw_grid(kernel, n, (), SeededEntropy(1)), draw_grid(kernel, 10, (), SeededEntropy(1))
     )
-    path = GridPath(kernel, n, entropy=SeededEntropy(1))
-    assert np.array_equal(path(x), GridPath(kernel, 10, entropy=SeededEntropy(1))(x)) and type(path.levels) is int
+    values = draw_grid(kernel, 10, (), SeededEntropy(1))
     assert np.array_equal(grid_points(box, n), grid_points(box, 10)) and check_grid(kernel, n) == (1025,)
-    assert np.array_equal(look_up(path.values, box, n, x), path(x))
+    assert np.array_equal(look_up(values, box, n, x), look_up(values, box, 10, x))
     mechanism = GaussianProcessMechanism(kernel, 0.1, Budget(0.9, 1e-4), levels=n)
     private = mechanism.simulate(np.sin, seed=1)
     same = GaussianProcessMechanism(kernel, 0.1, Budget(0.9, 1e-4), levels=10).simulate(np.sin, seed=1)
     assert np.array_equal(private.values, same.values) and type(mechanism.levels) is type(private.levels) is int
-    assert type(PrivateTable(path.values, n, box, private.certificate).levels) is int
+    assert type(PrivateTable(values, n, box, private.certificate).levels) is int
     try:
         check_grid(kernel, kind(40))
         raise AssertionError("a table of 2^40 values")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from quietq.noise import GridPath, SeededEntropy
+from quietq.noise import SeededEntropy
 from quietq.noise.grid_path import draw_grid
 from quietq.privacy import Exponential
 from reproduction.claims import paths
@@ -72,7 +72,7 @@ def test_the_last_line_of_the_moment_lemma() -> None:
 
 def test_paths_are_not_in_the_space() -> None:
     beta, sigma = 3.0, 2.0
-    path = GridPath(Exponential(beta), 16, sigma, entropy=SeededEntropy(3)).values
+    path = sigma * draw_grid(Exponential(beta), 16, (), SeededEntropy(3))
     variation = (np.diff(path) ** 2).sum()  # of 65,536 squares: a relative error of 0.006
     assert variation == pytest.approx(2 * beta * sigma**2, rel=0.04)
     norms = [Exponential(beta).norm_on(np.linspace(0, 1, len(p)), p) ** 2 for p in (path[::256], path[::16], path)]

@@ -20,4 +20,3 @@ from quietq.noise.feature_maps import (
     Polynomials as Polynomials,
     Splines as Splines,
 )
-from quietq.noise.grid_path import GridPath as GridPath

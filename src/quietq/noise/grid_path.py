@@ -18,55 +18,17 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float
 
-from quietq.noise.box import UNIT, Box, Domain, box_for
-from quietq.noise.entropy import Entropy, SystemEntropy
+from quietq.noise.box import Box
+from quietq.noise.entropy import Entropy
 from quietq.noise.exact_gaussian import ROUNDINGS, TINY, Whitened, in_steps
 from quietq.noise.laws import Gaussian
-from quietq.privacy.checks import count, instance, plural, positive
+from quietq.privacy.checks import count, plural
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Exponential, whiten
 
 MOST_POINTS = 2**26
 """Of a table; the one more a row that closes its grid is not counted."""
 _SMALLEST_DECAY = 2.0**-500
-
-
-class GridPath:
-    """Draws one path of a kernel on the grid {0, 2^-levels, ..., 1}^d; a query snaps to the grid.
-
-    Of a sum of kernels it is a sum of tables, one per coordinate.
-
-    Args:
-        kernel: The exponential kernel, or the product or sum of several.
-        levels: The grid has 2^levels cells for each coordinate.
-        sigma: The standard deviation of the path.
-        domain: The box; by default [0, 1]^d.
-        entropy: Where randomness comes from; by default the operating system.
-
-    """
-
-    def __init__(
-        self,
-        kernel: Exponential,
-        levels: int = 16,
-        sigma: float = 1.0,
-        domain: Domain | None = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        instance("kernel", kernel, Exponential, "Exponential")
-        self.kernel, self.levels = kernel, count("levels", levels)
-        self.sigma, self.box = positive("sigma", sigma), box_for(kernel.dimension, domain)
-        self.values = self.sigma * draw_grid(kernel, self.levels, (), SystemEntropy() if entropy is None else entropy)
-        self.values.flags.writeable = False
-
-    def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        if len(self.kernel.tables) == 1:
-            return look_up(self.values, self.box, self.levels, states)
-        unit = self.box.to_unit(states)
-        return np.asarray(sum(look_up(part, UNIT, self.levels, unit[..., i]) for i, part in enumerate(self.values)))
-
-    def __repr__(self) -> str:
-        return f"GridPath({self.kernel}, levels={self.levels}, sigma={self.sigma:g}, domain={self.box})"
 
 
 def draw_grid(kernel: Exponential, levels: int, outputs: tuple[int, ...], entropy: Entropy) -> Float[np.ndarray, "..."]:
