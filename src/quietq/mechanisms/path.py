@@ -71,6 +71,8 @@ class InKernel(Mechanism):
     """Noise in the norm of a kernel, in which the relation has a radius."""
 
     asks_code = False
+    law: Gaussian
+    """The noise, of size `sigma`; made when it is asked for first."""
 
     def __init__(
         self,
@@ -106,14 +108,6 @@ class InKernel(Mechanism):
         check_allowance(allowance, radius, self.error)
         self.sensitivity = radius + allowance
         self.sigma = self.sensitivity / budget.mu
-
-    @cached_property
-    def law(self) -> Gaussian:
-        return self.make_law()
-
-    @abstractmethod
-    def make_law(self) -> Gaussian:
-        """The noise, of size `sigma`."""
 
     @abstractmethod
     def prepare(self, radius: float, levels: int | None) -> float:
@@ -180,11 +174,8 @@ class Path(InKernel):
 
     kernel: Exponential
 
-    def __init__(self, feedback: AnyFeedback, budget: Budget, kernel: HasNorm, **options: Any) -> None:
-        self.tables = _with_path(kernel).tables
-        super().__init__(feedback, budget, kernel, **options)
-
     def prepare(self, radius: float, levels: int | None) -> float:
+        self.tables = _with_path(self.kernel).tables
         if levels is None:
             finest = FINEST_LEVELS[max(map(len, self.tables))]
             if self._slope is not None:
@@ -195,7 +186,8 @@ class Path(InKernel):
         self.box.check_levels(self.levels)
         return worst_norm(self.kernel, self.levels, self.outputs)
 
-    def make_law(self) -> GridNoise:
+    @cached_property
+    def law(self) -> GridNoise:  # pyright: ignore[reportIncompatibleVariableOverride]
         return GridNoise(self.sigma, self.kernel, self.levels)
 
     def values(self, feedback: AnyFeedback) -> Float[np.ndarray, "..."]:

@@ -254,7 +254,8 @@ class WeightNoise(InKernel):
     def prepare(self, radius: float, levels: int | None) -> float:
         return self.kernel.worst_projection * math.sqrt(self.outputs)
 
-    def make_law(self) -> Gaussian:
+    @cached_property
+    def law(self) -> Gaussian:  # pyright: ignore[reportIncompatibleVariableOverride]
         return Gaussian(self.sigma, self.kernel.norm)
 
     def values(self, feedback: AnyFeedback) -> Float[np.ndarray, "..."]:
