@@ -230,9 +230,7 @@ class Moments(Mechanism):
             query = query._replace(numbers=partial(Sessions.mean, statistic=again))
         return whitening
 
-    def _ask_for_first_states(
-        self, moves: Fit
-    ) -> Generator[Query, np.ndarray, tuple[tuple[np.ndarray, np.ndarray], float]]:
+    def _ask_for_first_states(self, moves: Fit) -> Generator[Query, np.ndarray, tuple[MeanAndCovariance, float]]:
         """Mean and covariance of first states, and their z-score against noise alone."""
         # The mean and covariance of all states are already in the moments of the dynamics' features.
         middle, spread = visited(self.feature_map, self.spaces.states, moves.gram)
