@@ -26,12 +26,11 @@ from quietq.noise.exact_gaussian import Whitened, add_exactly, as_they_are
 from quietq.noise.rounding import (
     check_size,
     check_values,
-    exact_rounding,
     largest_value,
     round_release,
     rounding_step,
 )
-from quietq.privacy import Assumption, Cost
+from quietq.privacy import Assumption, Code, Cost
 from quietq.privacy.checks import positive
 from quietq.privacy.norms import AnyNorm
 from quietq.privacy.transcript import Law
@@ -47,7 +46,7 @@ class RoundedLaw(Law):
         check_values(numbers, largest_value(self.sigma))
 
     def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return exact_rounding(self.sigma, largest, error)
+        return Code.NUMBERS_BOUNDED(largest, error), Code.EXACT_NOISE(rounding_step(self.sigma))
 
     @abstractmethod
     def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:

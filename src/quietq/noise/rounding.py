@@ -28,7 +28,6 @@ from collections.abc import Iterable
 import numpy as np
 from jaxtyping import Float
 
-from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import ask_code, numbers, positive
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.norms import FEWEST
@@ -49,12 +48,6 @@ def round_release(values: np.ndarray, noise: np.ndarray, sigma: float) -> Float[
 def largest_value(sigma: float) -> float:
     """The size up to which a value may be released with this noise: its last place stays 8 bits below the step."""
     return rounding_step(sigma) * 2.0 ** (52 - 8)
-
-
-def exact_rounding(sigma: float, largest: float, error: float) -> tuple[Assumption, Assumption]:
-    """What a certificate says of noise that was drawn in real numbers: of the noise, nothing is idealised."""
-    step = rounding_step(sigma)
-    return Code.NUMBERS_BOUNDED(largest, error), Code.EXACT_NOISE(step)
 
 
 def check_size(largest: float, sigma: float) -> None:
