@@ -165,7 +165,6 @@ SEE_ROWS: dict[str, tuple[Callable[..., Any], Callable[[Code], Entry]]] = {
         {"policies": {"a": "0", "b": code}, "against": "b"})),
     "a behaviour": (even, lambda code: evaluated({"behaviour": code})),
     "cells of a behaviour that is learnt": (zeros, lambda code: evaluated({"behaviour": Cells(2, code)})),
-    "a model": (even, lambda code: evaluated({"model": code})),
     "a known reward": (zeros, lambda code: planned(reward=code)),
     "a known end": (zeros, lambda code: planned(end=code)),
     "a known coordinate": (zeros, lambda code: planned(moves={0: code})),

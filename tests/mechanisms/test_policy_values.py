@@ -327,7 +327,7 @@ def failing(states):
         ({"policies": {"a": "2"}}, "Policy 'a' must name one of the actions"),
         ({"policies": {"a": wrong_shape}}, "must give 2 numbers for each state"),
         ({"policies": {"a": in_company}}, "must be a function of one state at a time"),
-        ({"policies": {"a": failing}}, "^Policy 'a' failed with ValueError; nothing was spent.$"),
+        ({"policies": {"a": failing}}, "^Policy 'a' failed with ValueError on public states; nothing was spent.$"),
         ({"policies": {"a": no_policy}}, "must give probabilities of 2 actions, which add up to 1"),
         ({"behaviour": None}, "There must be a behaviour"),
         ({"behaviour": no_policy}, "behaviour must give probabilities"),

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from quietq.feedback.cells import Cells
 from quietq.feedback.statistic import Columns, Starts, Vector
 from quietq.noise.box import Box
-from quietq.privacy.checks import ask_code
+from quietq.privacy.checks import STATES_OF_PEOPLE, ask_code
 from quietq.privacy.errors import InvalidInput
 
 Policy = Callable[[np.ndarray], np.ndarray]
@@ -159,33 +159,30 @@ def states_of(columns: Columns, box: Box) -> Float[np.ndarray, "rows d"]:
 
 
 def asked(
-    function: Policy, states: Float[np.ndarray, "rows d"], actions: int, starts: Starts | None = None
+    function: Policy,
+    states: Float[np.ndarray, "rows d"],
+    actions: int,
+    starts: Starts,
+    what: str = "A policy",
+    where: str = STATES_OF_PEOPLE,
 ) -> Float[np.ndarray, "rows actions"]:
-    """What a function of states says of each action.
+    """What a function of states says of each action, asked of one person's states at a time, on a copy.
 
-    With `starts` it is asked of one person's states at a time, on a copy: in one batch the last bits of what it says of
-    a state may hang on how many others there are. If it fails there, what it says of that is not passed on.
+    In one batch the last bits of what it says of a state may hang on how many others there are. If it fails, what it
+    says of that is not passed on.
     """
-    if starts is None:
-        return _shaped(function(states), len(states), actions)
-
-    def alone(part: np.ndarray) -> np.ndarray:
-        return _shaped(function(part.copy()), len(part), actions)
-
-    each = (ask_code("A policy", alone, part) for part in of_each(states, starts))
+    parts = of_each(states, starts)
+    each = [
+        ask_code(what, lambda part: np.asarray(function(part.copy()), np.float64), one, where=where) for one in parts
+    ]
+    if any(found.shape != (len(part), actions) for found, part in zip(each, parts, strict=True)):
+        raise InvalidInput(f"{what} must give {actions} numbers for each state, one for each action.")
     return np.concatenate([np.zeros((0, actions)), *each])
 
 
 def of_each(states: Float[np.ndarray, "rows d"], starts: Starts) -> list[np.ndarray]:
     """Person by person."""
     return np.split(states, starts[1:]) if len(starts) else []
-
-
-def _shaped(found: object, rows: int, actions: int) -> Float[np.ndarray, "rows actions"]:
-    values = np.asarray(found, np.float64)
-    if values.shape != (rows, actions):
-        raise InvalidInput(f"A policy must give {actions} numbers for each state, one for each action.")
-    return values
 
 
 def _taken(values: Float[np.ndarray, "rows actions"], columns: Columns) -> Float[np.ndarray, " rows"]:

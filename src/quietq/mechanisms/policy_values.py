@@ -211,26 +211,14 @@ def values_at_points(what: str, function: Policy, box: Box, actions: int) -> Flo
         raise InvalidInput(f"{what} must be a function of states, not {type(function).__name__}.")
     low, high, points = np.array(box.low), np.array(box.high), 32
     states = low + np.random.default_rng(0).random((points, box.dimension)) * (high - low)
-    found = _at(what, function, states, actions)
-    alone = np.vstack([_at(what, function, states[i : i + 1], actions) for i in range(points)])
-    again = _at(what, function, states[::-1], actions)[::-1]
-    if not all(np.allclose(found, other, rtol=1e-6, atol=1e-9) for other in (alone, again)):
-        raise InvalidInput(f"{what} must be a function of one state at a time: its value of one depends on the others.")
-    return found
-
-
-def _at(what: str, function: Policy, states: np.ndarray, actions: int) -> np.ndarray:
-    problem, found = "", np.empty(0)
-    try:
-        found = asked(function, states, actions)
-    except InvalidInput:
-        problem = f"must give {actions} numbers for each state, one for each action"
-    except Exception as error:
-        problem = f"failed with {type(error).__name__}"
-    if problem:
-        raise InvalidInput(f"{what} {problem}; nothing was spent.")
+    ask = partial(asked, function, actions=actions, what=what, where="public states; nothing was spent")
+    found = ask(states, starts=np.zeros(1, int))
     if not np.isfinite(found).all():
         raise InvalidInput(f"{what} must give finite numbers.")
+    alone = ask(states, starts=np.arange(points))
+    again = ask(states[::-1], starts=np.zeros(1, int))[::-1]
+    if not all(np.allclose(found, other, rtol=1e-6, atol=1e-9) for other in (alone, again)):
+        raise InvalidInput(f"{what} must be a function of one state at a time: its value of one depends on the others.")
     return found
 
 

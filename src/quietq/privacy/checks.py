@@ -216,11 +216,14 @@ def is_own(thing: object) -> bool:
     return getattr(module, kind.__qualname__, None) is kind
 
 
+STATES_OF_PEOPLE = "an array of states: it must take all of them; what was charged before stays charged"
+
+
 def ask_code(
     what: str,
     function: Callable[..., Any],
     *given: Any,
-    where: str = "an array of states: it must take all of them; what was charged before stays charged",
+    where: str = STATES_OF_PEOPLE,
 ) -> Any:
     """Returns what a function of the caller's says of private values, or of points at which its values are private.
 

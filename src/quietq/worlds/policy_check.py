@@ -280,7 +280,7 @@ def _alone(function: Known) -> Known:
         each = [function(*(one[i].copy() for one in given)) for i in range(len(given[0]))]
         return np.stack([np.asarray(one, np.float64) for one in each])  # no array's type becomes another's
 
-    where = "arrays of states, with any shape in front"
+    where = "arrays of states, with any shape in front: it must take them; what was charged before stays charged"
     return partial(ask_code, "A function that was declared as known", asked, where=where)
 
 
