@@ -20,7 +20,8 @@ from people_data import SCHEMA
 
 from quietq import InvalidInput
 from quietq.feedback import buckets, schema
-from quietq.feedback.buckets import Bucket, Buckets, Engine, opened, read_buckets
+from quietq.feedback.buckets import Bucket, Buckets, opened, read_buckets
+from quietq.feedback.feedback import Engine
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.schema import Group, Number
 from quietq.feedback.statistic import Vector

@@ -20,9 +20,8 @@ import polars as pl
 import pytest
 
 from quietq import Budget, privatise
-from quietq.feedback.buckets import engine_called
 from quietq.feedback.comparisons import Comparisons
-from quietq.feedback.feedback import Feedback
+from quietq.feedback.feedback import Feedback, engine_called
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.returns import Returns
 from quietq.feedback.row_statistics import ClippedGradient, Marginals

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from quietq import Budget, Ratings
-from quietq.feedback.buckets import Buckets, Engine
+from quietq.feedback.buckets import Buckets
 from quietq.feedback.extension import Extension
+from quietq.feedback.feedback import Engine
 from quietq.feedback.statistic import Tally
 from quietq.mechanisms.candidates import choose
 from quietq.noise.box import UNIT

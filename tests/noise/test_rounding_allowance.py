@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 
 from quietq import Budget, InvalidInput, people, privatise
-from quietq.feedback.buckets import Buckets, Engine
+from quietq.feedback.buckets import Buckets
 from quietq.feedback.extension import Extension
+from quietq.feedback.feedback import Engine
 from quietq.feedback.ratings import Ratings
 from quietq.mechanisms import GaussianProcessMechanism
 from quietq.noise.box import Box, grid_points

@@ -78,7 +78,7 @@ def read_sessions(
         progress: Hears how many rows were read.
 
     """
-    from quietq.feedback.buckets import engine_called
+    from quietq.feedback.feedback import engine_called
 
     people, low, high, step = (options[name] for name in ("people", "low", "high", "step"))
     pairs, acting = read_pairs(options["box"]), read_pairs(options.get("action_box"), "action_box")
@@ -284,8 +284,7 @@ def reward(
     """Make people's mean reward private, once: ratings or comparisons in, a file that may be published out."""
     from quietq.cli.report.pictures import MOST_COORDINATES, plot_function
     from quietq.feedback import FEEDBACK
-    from quietq.feedback.buckets import engine_called
-    from quietq.feedback.feedback import named
+    from quietq.feedback.feedback import engine_called, named
 
     pairs = read_pairs(box)
     listed = () if actions is None else named("actions", one_or_list(actions))

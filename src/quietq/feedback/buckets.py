@@ -17,9 +17,8 @@ it can be taken while rows are read.
 Only a bucket has to fit into memory. What is decided by the number of rows (memory or files, which buckets) changes no
 bit of any sum, and nothing is refused by it.
 
-An engine is a `map` over pieces of a source and over buckets, and nothing else. What is mapped are pure functions of
-rows, or of files that hold them and are written whole or not at all: an engine may run them anywhere, in any order and
-again, and neither sums nor counts change by a bit.
+What engines run are pure functions of rows, or of files that hold them and are written whole or not at all, so it can
+be run again.
 
 Files lie in a temporary folder that only the user can read, and that is removed when it is done with. A process that is
 killed removes nothing, so each folder holds a file that its process keeps locked. The operating system frees the lock
@@ -34,19 +33,18 @@ import secrets
 import shutil
 import tempfile
 import weakref
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from quietq.feedback.feedback import EngineName
+from quietq.feedback.feedback import Engine
 from quietq.feedback.rows import Piece, pieces
 from quietq.feedback.schema import PERSON, Schema, hashed_rows
 from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
@@ -66,57 +64,6 @@ PREFIX = "quietq-rows-"
 LOCK = ".quietq-lock"
 SHORT_PLACE = "/tmp"
 """Where folders are made whose path must be short."""
-_Item = TypeVar("_Item")
-_Made = TypeVar("_Made")
-_Begun = TypeVar("_Begun")
-
-
-class Engine:
-    """Something that runs a function on many items: here the cores of this machine, as threads.
-
-    NumPy and Polars let threads run side by side.
-    """
-
-    in_memory: ClassVar[bool] = True
-    """Whether what is mapped sees this process's memory; else rows are in files that it can open."""
-
-    def __init__(self, progress: Callable[[int], None] | None = None) -> None:
-        self.progress = progress
-        """Told the number of rows read so far."""
-
-    def map(self, function: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
-        """What the function makes of each item, in turn; items are taken as they are needed."""
-        if isinstance(items, list) and len(items) == 1:  # not worth a thread
-            yield function(items[0])
-            return
-        workers = min(len(os.sched_getaffinity(0)), 8)
-        with ThreadPoolExecutor(workers) as pool:
-            yield from in_turn(partial(pool.submit, function), Future[Any].result, items, ahead=workers)
-
-
-def engine_called(name: EngineName | Engine, progress: Callable[[int], None] | None = None) -> Engine:
-    """One of both engines, by the name that `read` takes; `progress` is called with the number of rows read so far."""
-    if isinstance(name, Engine):
-        return name
-    if name == "local":
-        return Engine(progress)
-    if name == "ray":
-        from quietq.feedback.ray_engine import RayEngine
-
-        return RayEngine(progress)
-    raise InvalidInput(f"engine must be 'local' or 'ray', not {name!r}.")
-
-
-def in_turn(
-    begin: Callable[[_Item], _Begun], end: Callable[[_Begun], _Made], items: Iterable[_Item], ahead: int
-) -> Iterator[_Made]:
-    """What comes of each item in the end; so many are begun before the first has ended."""
-    begun: deque[_Begun] = deque()
-    for item in items:
-        begun.append(begin(item))
-        if len(begun) > ahead:
-            yield end(begun.popleft())
-    yield from map(end, begun)
 
 
 class Bucket(NamedTuple):

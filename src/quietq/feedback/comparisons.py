@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from quietq.feedback.feedback import EngineName, Feedback, Items, columns_of, domain_of, read_people, state_fields
+from quietq.feedback.feedback import (
+    Engine,
+    EngineName,
+    Feedback,
+    Items,
+    columns_of,
+    domain_of,
+    read_people,
+    state_fields,
+)
 from quietq.feedback.row_statistics import Chosen, Marginals
 from quietq.noise.box import Domain
 from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.checks import count
 from quietq.privacy.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from quietq.feedback.buckets import Engine
 
 _TIE = "tie"
 
@@ -45,7 +50,7 @@ class Comparisons(Feedback):
         segment: str | None = None,
         length: int | None = None,
         features: FeatureMap | None = None,
-        engine: "EngineName | Engine" = "local",
+        engine: EngineName | Engine = "local",
     ) -> "Comparisons":
         """Reads comparisons. Columns are named; all else is public and declared by you, never taken from the rows.
 

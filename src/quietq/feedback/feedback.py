@@ -13,13 +13,15 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -34,13 +36,16 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import OnePerson, Relation
 
 if TYPE_CHECKING:
-    from quietq.feedback.buckets import Buckets, Engine
+    from quietq.feedback.buckets import Buckets
     from quietq.feedback.schema import Category, Number, Schema
     from quietq.feedback.spaces import Spaces
 
 Items = Sequence[str] | Sequence[int] | str | os.PathLike[str]
 """A public list of names, or a file with one name in each line."""
 EngineName = Literal["local", "ray"]
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+_Begun = TypeVar("_Begun")
 FOR_YOU = "This comes from the raw data and is for you alone."
 
 
@@ -125,20 +130,69 @@ class Feedback:
         return statistic.mean(self.sums.total(statistic), self.people)
 
 
+class Engine:
+    """A `map` over pieces of a source and over buckets, and nothing else: here by this machine's cores, as threads.
+
+    What is mapped are pure functions: an engine may run them anywhere, in any order and again, and neither sums nor
+    counts change by a bit. NumPy and Polars let threads run side by side.
+    """
+
+    in_memory: ClassVar[bool] = True
+    """Whether what is mapped sees this process's memory; else rows are in files that it can open."""
+
+    def __init__(self, progress: Callable[[int], None] | None = None) -> None:
+        self.progress = progress
+        """Told the number of rows read so far."""
+
+    def map(self, function: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
+        """What the function makes of each item, in turn; items are taken as they are needed."""
+        if isinstance(items, list) and len(items) == 1:  # not worth a thread
+            yield function(items[0])
+            return
+        workers = min(len(os.sched_getaffinity(0)), 8)
+        with ThreadPoolExecutor(workers) as pool:
+            yield from in_turn(partial(pool.submit, function), Future[Any].result, items, ahead=workers)
+
+
+def engine_called(name: EngineName | Engine, progress: Callable[[int], None] | None = None) -> Engine:
+    """One of both engines, by the name that `read` takes; `progress` is called with the number of rows read so far."""
+    if isinstance(name, Engine):
+        return name
+    if name == "local":
+        return Engine(progress)
+    if name == "ray":
+        from quietq.feedback.ray_engine import RayEngine
+
+        return RayEngine(progress)
+    raise InvalidInput(f"engine must be 'local' or 'ray', not {name!r}.")
+
+
+def in_turn(
+    begin: Callable[[_Item], _Begun], end: Callable[[_Begun], _Made], items: Iterable[_Item], ahead: int
+) -> Iterator[_Made]:
+    """What comes of each item in the end; so many are begun before the first has ended."""
+    begun: deque[_Begun] = deque()
+    for item in items:
+        begun.append(begin(item))
+        if len(begun) > ahead:
+            yield end(begun.popleft())
+    yield from map(end, begun)
+
+
 def read_people(
     source: object,
     schema: "Schema",
     statistic: Statistic,
     people: int,
     *,
-    engine: "EngineName | Engine" = "local",
+    engine: EngineName | Engine = "local",
     keep: bool = False,
 ) -> dict[str, Any]:
     """Reads a source, and adds up its rows: `people`, `sums`, `not_private` and `schema`, as `Feedback` takes them.
 
     The rows are gone then, unless they are to be kept for statistics besides this one.
     """
-    from quietq.feedback.buckets import engine_called, read_buckets
+    from quietq.feedback.buckets import read_buckets
 
     people = count("people", people)
     sums, counts = read_buckets(source, schema, engine_called(engine), statistic, keep)

@@ -115,12 +115,9 @@ def number_of_weights(widths: Sequence[int]) -> int:
 
 def layers(weights: Float[np.ndarray, " weights"], widths: Sequence[int]) -> list[np.ndarray]:
     """Each layer's matrix, of shape (inputs + 1, outputs) with biases in the last row, from all numbers in a row."""
-    found, begin = [], 0
-    for inputs, outputs in itertools.pairwise(widths):
-        end = begin + (inputs + 1) * outputs
-        found.append(weights[begin:end].reshape(inputs + 1, outputs))
-        begin = end
-    return found
+    ends = np.cumsum([(inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths)])
+    parts = np.split(weights, ends[:-1])
+    return [part.reshape(inputs + 1, -1) for inputs, part in zip(widths[:-1], parts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quietq.feedback.extension import Extension
 from quietq.feedback.feedback import (
+    Engine,
     EngineName,
     Feedback,
     Items,
@@ -33,9 +33,6 @@ from quietq.privacy.relations import (
     RkhsBall,
     people as people_relation,
 )
-
-if TYPE_CHECKING:
-    from quietq.feedback.buckets import Engine
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -76,7 +73,7 @@ class Ratings(Feedback):
         action: str | None = None,
         actions: Items | None = None,
         features: FeatureMap | None = None,
-        engine: "EngineName | Engine" = "local",
+        engine: EngineName | Engine = "local",
     ) -> "Ratings":
         """Reads ratings. Columns are named; all else is public and declared by you, never taken from the rows.
 

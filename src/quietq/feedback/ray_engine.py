@@ -36,7 +36,8 @@ try:
 except ImportError as error:
     raise MissingExtra.of("ray", "The Ray engine needs Ray") from error
 
-from quietq.feedback.buckets import SHORT_PLACE, Engine, in_turn, rows_folder
+from quietq.feedback.buckets import SHORT_PLACE, rows_folder
+from quietq.feedback.feedback import Engine, in_turn
 
 QUIET: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
 _LOOPBACK = ("127.0.0.1", "::1")

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from quietq.feedback.plain_csv import SEPARATORS, PlainCsv
+from quietq.feedback import plain_csv
 from quietq.feedback.schema import Schema, rounded_names
 from quietq.privacy.checks import did_you_mean
 from quietq.privacy.errors import InvalidInput
@@ -52,8 +52,8 @@ def pieces(source: object, schema: Schema, in_memory: bool = True) -> Iterator[P
     part = None
     for part in _parts(source, schema.kind):
         _check_names(_names(part, schema.kind), schema)
-        if isinstance(part, PlainCsv):
-            yield from part.pieces(schema.columns)
+        if isinstance(part, Path) and part.suffix.lower() not in PARQUET:
+            yield from plain_csv.pieces(part, schema.columns)
             continue
         rows = _parquet(part) if isinstance(part, Path) else part
         if not isinstance(rows, pl.LazyFrame):
@@ -86,7 +86,7 @@ def _parts(source: object, kind: str) -> Iterator[Any]:
     if isinstance(source, pl.LazyFrame | pl.DataFrame):
         yield source.lazy()
     elif isinstance(source, str | os.PathLike):
-        yield _file(Path(source))
+        yield Path(source)
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
         yield source
     elif isinstance(source, Iterable) and not isinstance(source, bytes | dict):
@@ -96,22 +96,16 @@ def _parts(source: object, kind: str) -> Iterator[Any]:
         raise InvalidInput(f"{kind} must be a data frame or a file, not {type(source).__name__}.")
 
 
-def _file(path: Path) -> Path | PlainCsv:
-    if not path.is_file():
-        raise InvalidInput(f"There is no file {str(path)!r}.")
-    if path.suffix.lower() in PARQUET:
-        return path
-    if path.suffix.lower() in SEPARATORS:
-        return PlainCsv(path)
-    raise InvalidInput(f"{str(path)!r} must end in .csv, .tsv, .txt, .parquet or .pq.")
-
-
 def _names(part: Any, kind: str) -> list[Any]:
     """What the columns of a data frame or file are called."""
-    if isinstance(part, PlainCsv):
-        return _tell_nothing(f"file {str(part.path)!r}", part.names)
     if isinstance(part, Path):
-        return list(_tell_nothing(f"file {str(part)!r}", _parquet(part).collect_schema))
+        if not part.is_file():
+            raise InvalidInput(f"There is no file {str(part)!r}.")
+        suffix = part.suffix.lower()
+        if suffix not in (*PARQUET, *plain_csv.SEPARATORS):
+            raise InvalidInput(f"{str(part)!r} must end in .csv, .tsv, .txt, .parquet or .pq.")
+        find = _parquet(part).collect_schema if suffix in PARQUET else partial(plain_csv.names, part)
+        return list(_tell_nothing(f"file {str(part)!r}", find))
     return list(_tell_nothing(kind, part.collect_schema) if isinstance(part, pl.LazyFrame) else part.columns)
 
 
@@ -230,8 +224,9 @@ def _text(value: object) -> str | None:
             return str(bool(value)).lower()
         if isinstance(value, int | np.integer):
             return str(int(value))
-        if isinstance(value, float | np.floating | Decimal) and value - value == 0:  # which no other number is
-            return str(value)  # in as many digits as its own type has
+        if isinstance(value, float | np.floating | Decimal):  # in as many digits as its own type has
+            finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
+            return str(value) if finite else None
     except Exception:  # of the value's own code, or a number with more digits than Python writes out
         pass
     return None

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from quietq.feedback.feedback import (
+    Engine,
     EngineName,
     Feedback,
     Items,
@@ -20,9 +20,6 @@ from quietq.noise.box import Domain
 from quietq.privacy.account import Once
 from quietq.privacy.checks import ends, positive
 from quietq.privacy.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from quietq.feedback.buckets import Engine
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -60,7 +57,7 @@ class Sessions(Feedback):
         propensity: str | None = None,
         box: Domain,
         people: int,
-        engine: "EngineName | Engine" = "local",
+        engine: EngineName | Engine = "local",
     ) -> "Sessions":
         """Reads sessions. Columns are named; all else is public and declared by you, never taken from the rows.
 
