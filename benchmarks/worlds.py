@@ -69,7 +69,7 @@ def dosed(people: int, budget: qq.Budget, draw: int) -> Numbers:
     sessions, (of_world, of_check) = steps.read(), budget.split(0.9, 0.1)
     world = qq.privatise(sessions, of_world, world=system.model, simulate=draw)
     policy = linear(world, system, draw)
-    found = qq.check(policy, sessions, of_check, own, trained_on=world, steps=system.steps, simulate=draw)
+    found = qq.check(policy, sessions, of_check, own, trained_on=world, steps=system.steps, go=0.5, simulate=draw)
     planned = system.value(policy, draw, 1000)
     reached = planned if found.go else own
     best = system.value(linear(twin(steps), system, draw), draw, 1000)

@@ -309,6 +309,18 @@ def test_nobody_who_is_over_hears_of_how_long_others_go_on(world, plan):
     assert statistic.returns(first, weights)[1] == 60
 
 
+@pytest.mark.parametrize(("low", "each"), [(-1.0, -1.0), (0.0, 0.0)])
+def test_leaving_where_people_were_costs_the_least_declared_reward(low, each, world, plan):
+    known = WorldModel(
+        reward=lambda states, actions, after: np.full(states.shape[:-1], -0.1),
+        end=lambda after: np.zeros(after.shape[:-1], bool),
+    )
+    world = replace(world, low=low, reward=None, ends=None, known=known.known, model=known)
+    statistic = own_worlds(world, plan, 10)
+    vars(statistic)["simulator"] = replace(statistic.simulator, halt=0.0)  # everybody leaves with the first step
+    assert statistic.returns(np.full((1, 2), 0.4), world.weights[None]) == pytest.approx(-0.1 + 9 * each)
+
+
 @pytest.mark.filterwarnings("error")
 def test_nothing_is_said_of_what_overflows(world, plan):
     starts, columns = crowd([3, 5], numbers=False)

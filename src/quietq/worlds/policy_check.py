@@ -61,9 +61,9 @@ REWARDS_SPREAD = 1.0
 """How much a person's own rewards may differ from the released ones, in units of their range."""
 ENDS_SPREAD = 2.0
 """By how much each term may move the log-odds of an end in a person's own world."""
-GO = 0.5
+GO = 0.7
 """The share of people from which on votes are for a policy, unless the caller says otherwise; with `CLEARLY`, it was
-chosen on the development systems of benchmarks/go.py."""
+chosen on the development systems of benchmarks/go.py, and on two whose rewards jump or whose people are good."""
 
 
 Medians = tuple[float, float]
@@ -162,7 +162,11 @@ class OwnWorlds:
         rewards: Float[np.ndarray, "people terms"] | None = None,
         ends: Float[np.ndarray, "people others"] | None = None,
     ) -> Float[np.ndarray, " people"]:
-        """In expectation over ends, each person for themselves; where nobody was, nothing more is gained."""
+        """In expectation over ends, each person for themselves.
+
+        Where nobody was, nothing more is gained: a halted episode costs the least declared reward for each step that is
+        left, if that is below 0. What costs less there would be a vote for policies that leave.
+        """
         nothing = np.zeros((len(first), 0))
         given = (nothing if own is None else own for own in (rewards, ends))
         return row_by_row(self._returns, first, weights, *given)
@@ -172,7 +176,7 @@ class OwnWorlds:
     ) -> Float[np.ndarray, " *people"]:
         spaces = self.world.spaces
         alive, total = np.ones(states.shape[:-1]), np.zeros(states.shape[:-1])
-        for _ in range(self.steps):
+        for left in reversed(range(self.steps)):
             actions = self.acting.acts(states)
             found = self.simulator.step(states, actions, None, weights=weights)
             worth, end = found.rewards, found.ends
@@ -183,7 +187,9 @@ class OwnWorlds:
                 end = expit(np.clip(_odds(end) + _times(_bends(found.states), ends), -50, 50))
             worth = self.simulator.worth(worth, end)
             total += np.where(alive == 0, 0.0, alive * worth)  # who is over stays so, however long others go on
-            alive = np.where(found.halted, 0.0, alive * (1 - end))
+            alive = alive * (1 - end)
+            total += np.where(found.halted & (alive > 0), alive * left * min(spaces.low, 0.0), 0.0)
+            alive = np.where(found.halted, 0.0, alive)
             alive = np.where(alive < 1e-3, 0.0, alive)  # an episode that hardly ever goes on is over
             states = found.states
             if not alive.any():
