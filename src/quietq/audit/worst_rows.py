@@ -16,13 +16,12 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from quietq.audit.distinguisher import Expected
 from quietq.audit.draws import BestTest, audit_draws
 from quietq.audit.finding import Attack, Finding, Movement, Promise, Unprotected
 from quietq.audit.frozen_release import Frozen, Release
@@ -258,27 +257,28 @@ def _less(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> list[np.nda
 
 
 @dataclass(frozen=True, eq=False)
-class WorstRows:
-    """The two neighbours that a search found farthest apart, in what a mechanism looks at."""
+class WorstRows(BestTest):
+    """The two neighbours that a search found farthest apart in what a mechanism looks at, and the best test of them."""
 
-    mechanism: Mechanism
-    one: Feedback
-    other: Feedback
     movement: Movement
 
-    def audit(self, runs: int = 1000, **options: Any) -> Finding:
+    @cached_property
+    def mu(self) -> float | None:
+        """How far apart all queries together were found to be: in one transcript, and about that in others."""
+        together, whole = self.movement.together, self.mechanism.cost.mu
+        return super().mu if together is None or whole is None else together * whole
+
+    def audit(self, runs: int = 1000, move: str | None = None, source: str | None = None, **options: Any) -> Finding:
         """Releases both neighbours many times, by simulation, and distinguishes them by the likelihood ratio.
 
         Args:
             runs: The number of releases of each neighbour.
+            move: What differs between the neighbours, in words; by default what the search says.
+            source: What releases are made of, for the finding; by default the kind of feedback.
             options: Further options of `audit_draws`.
 
         """
-        test = BestTest(self.mechanism, self.one, self.other)
-        if self.movement.together is not None and self.mechanism.cost.mu is not None:
-            mu = self.movement.together * self.mechanism.cost.mu  # in one transcript, and about that in others
-            options = {"expected": Expected(-(mu**2) / 2, mu, mu**2 / 2, mu), **options}
-        return test.audit(runs, self._move, **options)
+        return super().audit(runs, move or self._move, source, **options)
 
     def audit_file(self, runs: int = 1000, release: Release = simulate, **options: Any) -> Finding:
         """Distinguishes the neighbours by their published files alone, by a score that is learned on a quarter of them.
@@ -291,9 +291,9 @@ class WorstRows:
         """
 
         def draw(side: int, seed: int) -> Float[np.ndarray, " numbers"]:
-            return numbers_in_file(release(self.mechanism, (self.one, self.other)[side], seed))
+            return numbers_in_file(release(self.mechanism, (self.before, self.after)[side], seed))
 
-        source = type(self.one).__name__.lower()
+        source = type(self.before).__name__.lower()
         attack = Attack.on_mechanism(self.mechanism, source, self._move, "the published file", "learned")
         return audit_draws(draw, runs, attack, Promise.of_mechanism(self.mechanism), **options)
 
@@ -349,7 +349,7 @@ def worst_rows(
         seed: Makes the search repeatable.
 
     >>> import polars
-    >>> from functools import partial
+    >>> from functools import cached_property, partial
     >>> from quietq import Ratings
     >>> rows = polars.DataFrame({"person": range(18), "x": [0.5] * 18, "y": [0.2] * 18, "rating": [1.0] * 18})
     >>> read = partial(Ratings.read, state=["x", "y"], box=[(0, 1), (0, 1)], low=0, high=1, people=20)
