@@ -25,7 +25,6 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Int
 
 from quietq.noise.exact import Enclosure, LazyUniform, RandomBits, decide
 from quietq.noise.laws import BallNoise, RoundedLaw
@@ -42,15 +41,6 @@ def levels_for(arrivals: int) -> int:
     [2, 3, 3, 4]
     """
     return (arrivals - 1).bit_length() + 1
-
-
-def sizes(n: int | np.ndarray, levels: int) -> Int[np.ndarray, "..."]:
-    """How many leaves there are below the node of each level that the first n leaves are made of; 0 without one.
-
-    >>> sizes(5, 4).tolist()
-    [1, 0, 4, 0]
-    """
-    return n & (1 << np.arange(levels))
 
 
 @dataclass(eq=False)
@@ -111,7 +101,8 @@ class TreeUCB(PrivateBandit):
         state = self.state
         yield "answers", are_counts(state.answers, self.arrivals or 0)
         yield "time", state.time == state.answers.sum() and state.time <= self._drawn
-        of_nodes = sizes(state.answers[:, None], self.levels)
+        # The nodes that n answers are made of have as many leaves as the ones of n in binary stand for.
+        of_nodes = state.answers[:, None] & (1 << np.arange(self.levels))
         yield "units", are_counts(state.units, of_nodes * UNITS)
         sums = state.units / UNITS
         yield "nodes", self._may_be_noisy(state.nodes, of_nodes > 0, sums, sums)
