@@ -46,7 +46,8 @@ class RoundedLaw(Law):
         check_values(numbers, largest_value(self.sigma))
 
     def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return Code.NUMBERS_BOUNDED(largest, error), Code.EXACT_NOISE(rounding_step(self.sigma))
+        step = rounding_step(self.sigma)
+        return Code.NUMBERS_BOUNDED(largest, error), Code.EXACT_NOISE(step)
 
     @abstractmethod
     def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:
