@@ -1,4 +1,4 @@
-"""Random numbers and functions: exact randomness, kernels and their norms, sample paths, rounding.
+"""Random numbers and functions: exact randomness, the laws of noise, paths on a grid, rounding, boxes and feature maps.
 
 Noise that protects is exact: of its law in real numbers, rounded once. Three engines do that, for three needs:
 
