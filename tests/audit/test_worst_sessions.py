@@ -11,7 +11,7 @@ from quietq import Budget, Sessions, privatise
 from quietq.audit.finding import Movement, Unprotected
 from quietq.audit.worst_rows import worst_rows
 from quietq.feedback.imitation_statistics import ReachCounts
-from quietq.feedback.transition_statistics import EndRewards, NormalisedMoments, triangle
+from quietq.feedback.row_statistics import EndRewards, NormalisedMoments, triangle
 from quietq.mechanisms import moments, rounds
 from quietq.mechanisms.clone import noisy_quantile
 from quietq.mechanisms.moments import Moments, square

@@ -6,10 +6,21 @@ import pytest
 from quietq.feedback.cells import Cells
 from quietq.feedback.imitation_statistics import OwnReturns, ReachCounts, StateMoments
 from quietq.feedback.returns import ActionShares, Returns
-from quietq.feedback.row_statistics import Chosen, ClippedGradient, Ends, Marginals, SecondMoments, Squared, StepRewards
+from quietq.feedback.row_statistics import (
+    Chosen,
+    ClippedGradient,
+    EndRates,
+    Ends,
+    Marginals,
+    NormalisedMoments,
+    SecondMoments,
+    Squared,
+    StepRewards,
+    first_states,
+    moves,
+)
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.statistic import Vector
-from quietq.feedback.transition_statistics import EndRates, NormalisedMoments, first_states, moves
 from quietq.noise.box import Box
 from quietq.noise.feature_maps import Categorical, Columns, Fourier, Polynomials, Splines
 

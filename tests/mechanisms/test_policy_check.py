@@ -26,8 +26,8 @@ from quietq import (
 )
 from quietq.feedback.cells import Cells
 from quietq.feedback.imitation_statistics import OwnReturns
+from quietq.feedback.row_statistics import EndRates
 from quietq.feedback.statistic import Columns, Starts
-from quietq.feedback.transition_statistics import EndRates
 from quietq.mechanisms.moments import log_odds
 from quietq.mechanisms.policy_values import learned_probabilities
 from quietq.privacy import Certificate

@@ -24,18 +24,19 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import chdtri
 
-from quietq.feedback.row_statistics import Ends, StepRewards
-from quietq.feedback.sessions import Sessions
-from quietq.feedback.spaces import Spaces
-from quietq.feedback.transition_statistics import (
+from quietq.feedback.row_statistics import (
     ROOT,
     EndRates,
     EndRewards,
+    Ends,
     Looked,
     NormalisedMoments,
+    StepRewards,
     first_states,
     moves,
 )
+from quietq.feedback.sessions import Sessions
+from quietq.feedback.spaces import Spaces
 from quietq.mechanisms.basis import Basis
 from quietq.mechanisms.release import Mechanism, Query, mean_of_people
 from quietq.mechanisms.rounds import Fitted, ModelledRows, Rounds
@@ -528,7 +529,7 @@ def _floored(matrix: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def square(vector: Float[np.ndarray, " size"]) -> Float[np.ndarray, "n n"]:
-    """The symmetric matrix whose upper triangle `feedback.transition_statistics.triangle` made this vector of."""
+    """The symmetric matrix whose upper triangle `feedback.row_statistics.triangle` made this vector of."""
     numbers = int((2 * len(vector)) ** 0.5)
     row, column = np.triu_indices(numbers)
     matrix = np.zeros((numbers, numbers))

@@ -29,10 +29,10 @@ from jaxtyping import Float
 from scipy.special import expit
 
 from quietq.feedback.imitation_statistics import OwnReturns
+from quietq.feedback.row_statistics import row_by_row
 from quietq.feedback.sessions import Sessions
 from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts, Vector
-from quietq.feedback.transition_statistics import row_by_row
 from quietq.mechanisms.clone import noisy_quantile
 from quietq.mechanisms.release import AnyFeedback, Mechanism, Query, mean_of_people
 from quietq.privacy import Budget, Certificate, InvalidInput
