@@ -21,6 +21,11 @@ between 1 + U and 1 + 3U, so w' = V^-1 (sum of xy + n) obeys
 
 by the self-normalised bound of Abbasi-Yadkori, Pal & Szepesvari (2011) for answers of range 1 with regulariser 1 + U.
 With u^2 = 2 ln(6 t^2/b) the three tails of all times add up to pi^2 b/12, and b/6 is left to sampling.
+
+Proof of the regret. A visit loses at most twice the width of the arm that was shown, and V is at least I + G, so the
+|x|_(V^-1) of T visits add up to O(sqrt(d T ln T)) (the elliptical potential lemma of the same paper). They are
+multiplied by at most sqrt(d) + d^(1/4) sqrt(s), up to logarithms and |w|, because U is of order s sqrt(d), and s is of
+order 1/mu.
 """
 
 import math
