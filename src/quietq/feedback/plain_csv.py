@@ -57,7 +57,7 @@ def _separator(path: Path) -> str:
 
 
 def _parse(path: Path, block: bytes, first: int, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
-    text = block.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
+    text = block.replace(b"\r\n", b"\n").decode(errors="replace").removesuffix("\n")
     lines = pl.Series([text]).str.split("\n").explode()
     _check(path, lines, first, len(header))
     lines = lines.filter(lines != "")
