@@ -102,14 +102,17 @@ def test_sources_that_cannot_be(
     assert list(ledger.balances()) == ["ratings"]
 
 
-def test_refusal_says_what_is_left(ledger: Ledger):
+def test_refusal_says_what_is_left_and_when_the_rest_was_spent(ledger: Ledger):
+    with pytest.raises(BudgetExhausted, match=r"nothing was booked\.$"):
+        ledger.account("ratings").charge(Cost.gaussian(1.0), FIFTY)
     for month in range(5):
         ledger.account("ratings", f"month {month}").charge(Cost.gaussian(0.1), FIFTY)
+    last = ledger.balance("ratings").bookings[-1].reserved.at
     with pytest.raises(BudgetExhausted) as refused:
         ledger.account("ratings").charge(Cost.gaussian(0.25), FIFTY)
     assert str(refused.value) == (
         "Of source 'ratings', mu = 0.25 is more than what is left, mu = 0.178... of 0.28596 (epsilon 0.5285 at delta "
-        "0.0001); nothing was booked. What was, the ledger's history says."
+        f"0.0001); nothing was booked. 5 charges came before, the last at {last}."
     ).replace("0.178...", f"{ledger.balance('ratings').spending.remaining_mu:g}").replace("0.28596", f"{BUDGET.mu:g}")
 
 

@@ -34,7 +34,7 @@ from quietq.ledger.entries import (
     verify,
 )
 from quietq.privacy import Account, Budget, BudgetExhausted, Cost, InvalidInput, Receipt, Spending
-from quietq.privacy.checks import instance, shown
+from quietq.privacy.checks import instance, plural, shown
 from quietq.privacy.relations import Relation
 
 
@@ -229,9 +229,10 @@ class Ledger:
                     f"{relation.unit} would mean nothing: open a source of its own; nothing was booked."
                 )
             if not balance.spending.covers(cost):
+                times = [one.reserved.at for one in balance.bookings]
+                last = f" {plural(len(times), 'charge')} came before, the last at {times[-1]}." if times else ""
                 raise BudgetExhausted(
-                    f"Of source {source!r}, {balance.spending.shortage(cost)}; nothing was booked. What was, the "
-                    "ledger's history says."
+                    f"Of source {source!r}, {balance.spending.shortage(cost)}; nothing was booked.{last}"
                 )
             return True
 
