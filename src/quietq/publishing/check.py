@@ -11,10 +11,10 @@ from quietq.feedback.comparisons import Comparisons
 from quietq.feedback.feedback import Feedback
 from quietq.feedback.ratings import Ratings
 from quietq.feedback.sessions import Sessions
-from quietq.mechanisms.release import release, simulate as simulate_release
+from quietq.mechanisms.release import release_or_simulate
 from quietq.mechanisms.reward_check import CheckedReward, RewardCheck
 from quietq.noise import Box
-from quietq.privacy import Account, Budget, InvalidInput, PrivacyWarning, weak_promise
+from quietq.privacy import Account, Budget, InvalidInput
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import shows_nothing
 from quietq.publishing.publish import is_model, policy_of_plan, release_behind
@@ -86,11 +86,8 @@ def check(
     """
     instance("feedback", feedback, Feedback, "what Sessions.read, Ratings.read or Comparisons.read gives")
     instance("budget", budget, Budget, "a Budget(epsilon, delta)")
-    instance("account", account, Account | None, "an Accountant, or a source's account, Ledger(url).account(source)")
     if budget.is_pure:
         raise InvalidInput("A check has Gaussian noise: delta must be above 0.")
-    if sentence := weak_promise(budget, feedback.people):
-        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     mechanism: PolicyCheck | RewardCheck
     world: PrivateWorld | None = None
     if isinstance(feedback, Sessions):
@@ -111,15 +108,13 @@ def check(
         if not isinstance(released, PrivateFunction):
             raise InvalidInput(f"released must be a private reward, not a {type(released).__name__}.")
         mechanism = RewardCheck(released, feedback, budget)
-    if simulate is not None:
-        return simulate_release(mechanism, feedback, simulate)
-    for one in (world, released) if isinstance(feedback, Sessions) else (released,):
-        if isinstance(one, Publishable) and one.certificate.standing != "certified":
+    for one in (world, released):
+        if isinstance(one, Publishable) and one.certificate.standing != "certified" and simulate is None:
             raise InvalidInput(
                 f"A {type(one).__name__} that is not private cannot be checked: people's answers would give away what "
                 "it was made of. Check what was released, or simulate the check too (simulate=0); nothing was spent."
             )
-    return release(mechanism, feedback, account)
+    return release_or_simulate(mechanism, feedback, account, simulate)
 
 
 def _policy_of(released: Any, trained_on: object, box: Box) -> tuple[PrivatePolicy, PrivateWorld | None]:

@@ -190,7 +190,8 @@ def _check(policy: PrivatePolicy, model: BaseAlgorithm) -> None:
 def _warn_if_elsewhere(model: BaseAlgorithm, certificate: Certificate) -> None:
     """Says so if the model's environment gives another reward or is another world, or if it cannot be asked."""
     own = certificate.to_dict() | {"assumptions": ()}  # of which an environment adds one
-    env, found = model.get_env(), [None]
+    env = model.get_env()
+    found: list[object] = [None]
     doubt = (
         "The model's environment, which may be closed, does not say that it is one of trained_on, by PrivateReward or "
         "a private world's env"

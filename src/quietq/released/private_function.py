@@ -88,7 +88,8 @@ class PrivateTable(PrivateFunction, tag="table"):
 
     def check(self) -> None:
         side, sides = 2**self.levels + 1, self.box.dimension
-        start, shape = (sides, side) if self.summed else (side,) * sides, self.values.shape
+        start = (sides, side) if self.summed else (side,) * sides
+        shape = self.values.shape
         require(shape[: len(start)] == start, f"an array has shape {shape} and must start with {start}")
         require(len(shape) <= len(start) + 1, "values must be numbers, or rows of numbers")
 

@@ -40,6 +40,8 @@ Activation = Literal["tanh", "relu", "elu", "leaky-relu"]
 LARGEST = 1e30
 """No hidden value may be able to get larger: far from overflow in float32."""
 MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
+MOST_POINTS = 2**26 + 1
+"""Of a grid."""
 LEAK = 0.01
 """The slope of leaky-relu below 0."""
 
@@ -160,12 +162,22 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
     training: HowTrained | None = None
 
     def check(self) -> None:
-        inputs = _number_of_inputs(self.form, self.size, len(self.weights), self.box.dimension)
+        inputs = self.box.dimension
+        if self.form == "mlp":
+            require(self.size == 0, "an mlp's size is 0")
+        else:
+            require(len(self.weights) == 1 and self.size >= 2, "linear weights are one layer of 2 features or more")
+            most = MOST_POINTS if self.form == "grid" else MOST_FEATURES
+            # In this order, because a large power is slow.
+            few = self.size <= most and inputs <= MOST_DIMENSION and self.size**inputs <= most
+            require(few, f"it has more than {most} features")
+            inputs = self.size**inputs
         check_layers(self.weights, self.biases, 3, inputs)
         require(len(self.biases) == len(self.weights) * (self.form == "mlp"), "an mlp alone has biases, one a layer")
         require(self.runs <= MOST_RUNS, f"it has more than {MOST_RUNS} runs")
         require(self.runs % self.draws == 0, "its draws must have the same number of runs")
-        require(self.largest() <= LARGEST, "its values could get too large to compute with")
+        largest = largest_value(self.weights, self.biases, 2.0)  # of features and of unit coordinates
+        require(largest <= LARGEST, "its values could get too large to compute with")
 
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """A method that noises as it goes has a certificate of its own name; others post-process what was released."""
@@ -205,10 +217,6 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
         unit = self.box.to_unit(states)
         return unit[..., None] if self.box.dimension == 1 else unit
 
-    def largest(self) -> float:
-        """A bound of what any layer can hold, anywhere in the box."""
-        return largest_value(self.weights, self.biases, 2.0)  # of features and of unit coordinates
-
     def _shape(self) -> str:
         return f"{self.form}, runs={self.runs}, actions={self.outputs}"
 
@@ -240,18 +248,6 @@ def observed(observation: object, box: Box) -> Float[np.ndarray, "... d"]:
         raise InvalidInput(f"observation must have shape ({dimension},) or (points, {dimension}), not {points.shape}.")
     inside = np.clip(points, box.low, box.high)
     return np.where(np.abs(points - inside) <= box.hair, inside, points)
-
-
-def _number_of_inputs(form: str, size: int, layers: int, dimension: int) -> int:
-    """Of the first layer; checked before it is computed, because a large power is slow."""
-    if form == "mlp":
-        require(size == 0, "an mlp's size is 0")
-        return dimension
-    require(layers == 1 and size >= 2, "linear weights are one layer of 2 features or more")
-    most = 2**26 + 1 if form == "grid" else MOST_FEATURES
-    require(size <= most and dimension <= MOST_DIMENSION, f"it has more than {most} features")
-    require(size**dimension <= most, f"it has more than {most} features")
-    return size**dimension
 
 
 def corners(
@@ -336,7 +332,12 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         if normal is not None:
             fits = normal.shape == (2, self.box.dimension) and (normal[1] > 0).all()
             require(fits, "each coordinate has one mean, and one deviation above 0")
-        require(self.largest() <= LARGEST, "its values could get too large to compute with")
+        middle, deviation = (0.0, 1.0) if normal is None else normal
+        with np.errstate(over="ignore"):
+            far = float(np.max(np.abs(np.array([self.box.low, self.box.high]) - middle) / deviation))
+        most = largest_value(self.weights, self.biases, far, self.activation == "tanh")
+        furthest = 0.0 if ends is None else float(np.abs(ends).max())
+        require(max(most, furthest) <= LARGEST, "its values could get too large to compute with")
         self.spaces()  # refuses names and ranges of actions that could not be stated
 
     def spaces(self) -> Spaces:
@@ -398,14 +399,6 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         if self.imitates:
             observation = np.clip(numbers("observation", observation), self.box.low, self.box.high)
         return super().q_values(observation)
-
-    def largest(self) -> float:
-        """A bound of what any layer can hold, anywhere in the box."""
-        middle, deviation = (0.0, 1.0) if self.normal is None else self.normal
-        with np.errstate(over="ignore"):
-            far = float(np.max(np.abs(np.array([self.box.low, self.box.high]) - middle) / deviation))
-        most = largest_value(self.weights, self.biases, far, self.activation == "tanh")
-        return most if self.action_range is None else max(most, float(np.abs(self.action_range).max()))
 
     def _shape(self) -> str:
         widths = "-".join(map(str, (self.box.dimension, *map(len, self.biases))))

@@ -165,9 +165,7 @@ def _open(name: str, content: bytes, key: bytes | None) -> Served:
 
 def _items(function: Publishable) -> list[str] | None:
     """The names of a catalogue's items, in their order."""
-    if isinstance(function, PrivateModel) and function.items is not None:
-        return list(function.items)
-    return None
+    return list(items) if (items := getattr(function, "items", None)) else None
 
 
 def _coordinate_names(function: Publishable) -> list[str]:
