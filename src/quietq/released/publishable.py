@@ -150,15 +150,15 @@ class Publishable(Labelled, Issued, ABC):
         **parts: "Publishable",
     ) -> "Kind":
         """It, of a file's record, numbers, box and certificate, once all of them were found to fit."""
-        fields: Any = {name: getattr(details, name) for name in cls.details.__struct_fields__} | dict.fromkeys(
-            cls.parts
-        )
-        fields |= {name: array for name, array in arrays.items() if name in cls.arrays} | parts
+        fields: Any = {name: getattr(details, name) for name in cls.details.__struct_fields__}
+        fields |= dict.fromkeys(cls.parts) | parts
+        fields |= {name: array for name, array in arrays.items() if name in cls.arrays}
         for name in cls.layered:
             fields[name] = tuple(array for key, array in arrays.items() if key.startswith(f"{name}."))
         expected = f"its arrays must be {', '.join(cls.arrays)}, where its record says that they are there"
         require(all(name in fields or hasattr(cls, name) for name in cls.arrays), expected)
         found = cls(**fields | {"box": box, "certificate": certificate, "labels": labels})
+        # A file has exactly the arrays that this would be written with, in their order.
         require(list(found.to_arrays()[1]) == list(arrays), expected)
         found.check()
         found.check_labels()
