@@ -198,3 +198,10 @@ def test_a_band_limited_kernel_states_its_tolerance():
         "tolerance": 1e-12,
         "rank": 84,
     }
+
+
+def test_what_is_drawn_follows_from_what_is_stated():
+    """A kernel's record has no room for other tables than those of its betas, which certificates state."""
+    assert not hasattr(Exponential(4.0), "__dict__")
+    with pytest.raises((AttributeError, TypeError)):
+        object.__setattr__(Exponential(4.0), "tables", ((1e-6,),))

@@ -20,7 +20,6 @@ docs/theory.md#sums-of-kernels.
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -109,7 +108,7 @@ def _betas(name: str, value: object) -> tuple[float, ...]:
     return tuple(positive(name, beta) for beta in given)
 
 
-class Exponential(Kernel, frozen=True, dict=True, tag="exponential"):
+class Exponential(Kernel, frozen=True, tag="exponential"):
     """The exponential kernel exp(-beta |x - y|), or several, one for each coordinate: their product, or their sum.
 
     On one coordinate Lipschitz functions are bounded in its norm. The space of a product, of up to three coordinates,
@@ -147,7 +146,7 @@ class Exponential(Kernel, frozen=True, dict=True, tag="exponential"):
             raise InvalidInput(f"The exponential kernel here must be of one coordinate, not {self.dimension}.")
         return self.betas[0]
 
-    @cached_property
+    @property
     def tables(self) -> tuple[tuple[float, ...], ...]:
         """The tables that an exact path on a grid consists of, each a product of exponential kernels: their betas."""
         return tuple((beta,) for beta in self.betas) if self.summed else (self.betas,)
