@@ -17,6 +17,7 @@ import math
 import os
 import threading
 import warnings
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -29,12 +30,11 @@ from gymnasium.vector import VectorEnv
 
 from quietq.noise import Box, Domain, Entropy
 from quietq.noise.exact_path import ExactPath
-from quietq.noise.laws import Gaussian, RoundedLaw
+from quietq.noise.laws import Gaussian
 from quietq.noise.rounding import check_allowance, coarse_type, finest_levels, largest_value, size_bound, worst_norm
 from quietq.privacy import (
     Budget,
     BudgetExhausted,
-    Cost,
     Exponential,
     InvalidInput,
     LipschitzBall,
@@ -64,29 +64,14 @@ EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloa
 """The relative rounding error of each type of number."""
 
 
-class OnlinePaths(RoundedLaw):
-    """Paths of the exponential kernel, one for each action that matters, at points that come one by one."""
+@dataclass(frozen=True)
+class OnlinePaths(Gaussian):
+    """Paths of the exponential kernel, one for each action that matters, at points that come one by one.
 
-    family = "gaussian"
+    What the law says of a difference is for one number, wherever on a path it lies.
+    """
 
-    def __init__(self, kernel: Exponential, gap: float, sigma: float, paths: int) -> None:
-        self._kernel, self._sigma = kernel, sigma
-        self.paths = [ExactPath(kernel, gap, sigma) for _ in range(paths)]
-
-    @property
-    def norm(self) -> Exponential:
-        return self._kernel
-
-    @property
-    def sigma(self) -> float:
-        return self._sigma
-
-    @property
-    def size(self) -> float:
-        return self._sigma
-
-    def cost(self, sensitivity: float) -> Cost:
-        return Cost.gaussian(sensitivity / self._sigma)
+    paths: tuple[ExactPath, ...] = field(compare=False)
 
     def add_exactly(self, numbers: np.ndarray) -> np.ndarray:
         raise InvalidInput("A path that comes point by point has to know where its numbers lie.")
@@ -138,9 +123,10 @@ class PathNoise:
         check_allowance(allowance, radius, error)
         self.sensitivity = radius + allowance
         self._actions = _actions(env, relation) if by_action else None
-        paths = 1 if self._actions is None else int(self._actions.n)
+        number = 1 if self._actions is None else int(self._actions.n)
+        sigma = self.sensitivity / mu
         self.domain = tuple(zip(self._box.low, self._box.high, strict=True))
-        self.law = OnlinePaths(kernel, self.gap, self.sensitivity / mu, paths)
+        self.law = OnlinePaths(sigma, kernel, tuple(ExactPath(kernel, self.gap, sigma) for _ in range(number)))
 
     def state(self, observation: Observation) -> float:
         """Returns the one coordinate that the reward is a function of."""
