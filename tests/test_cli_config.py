@@ -1,6 +1,9 @@
 """Options from a file (--config), for every command that has many; and the command line that repeats a release."""
 
 import json
+import shlex
+import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from quietq.cli import app
+from quietq.cli import app, main
 
 CALIBRATE = "epsilon = 0.9\ndelta = 1e-4\npeople = 50\nlow = 0\nhigh = 0.5\nslope = 1\nlevel = true\n"
 CLONE = """
@@ -86,3 +89,30 @@ def test_a_mistake_in_a_file_is_one_sentence(quietq: Any, tmp_path: Path, text: 
 
 def test_a_file_that_is_not_there_is_named(quietq: Any) -> None:
     assert quietq("calibrate --config a.toml") == (2, "", "quietq: No such file or directory: 'a.toml'.\n")
+
+
+def test_a_release_tells_the_command_that_repeats_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that stood in the file is in it, so that it needs the file no more, and a shell reads it as it is."""
+    pytest.importorskip("polars")
+    from skilled_people import logged
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
+    logged(60).write_parquet("rows.parquet")
+    Path("a.toml").write_text(CLONE)
+
+    def run(*words: str) -> str:
+        monkeypatch.setattr(sys, "argv", [*words])
+        with pytest.raises(SystemExit) as done:
+            main()
+        assert not done.value.code
+        return json.loads(capsys.readouterr().out)["again"]
+
+    again = run("quietq", "clone", "--config", "a.toml", "--out", "one policy.qq", "--json")
+    assert again.startswith("quietq clone rows.parquet --people 60 --person who")
+    assert "'one policy.qq'" in again
+    assert "config" not in again
+    Path("a.toml").unlink()
+    assert run(*shlex.split(again)) == again

@@ -67,6 +67,8 @@ def test_a_private_world_in_a_file(quietq, rows, tmp_path):
     assert (found["not_private"]["transitions"], found["not_private"]["people_present"]) == (120, 30)
     assert (found["out"], found["plot"]) == ("world.qq", "world.png")
     assert (tmp_path / "world.png").read_bytes().startswith(b"\x89PNG")
+    typed = words.replace("--low 0 --high 1", "--low 0.0 --high 1.0").replace(PROMISE, "--epsilon 2.0 --delta 0.0001")
+    assert sorted(found["again"].split()) == sorted(f"quietq {typed} --plot world.png --json".split())
     assert isinstance(world.env(), PrivateWorldEnv)
 
 

@@ -5,6 +5,7 @@ holds them against the tables themselves: `quietq.mechanisms.candidates.MECHANIS
 `quietq.feedback.FEEDBACK`.
 """
 
+import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Annotated, Literal
 import typer
 
 import quietq as qq
-from quietq.cli.app import dashed
+from quietq.cli.app import PAIRS, dashed
 from quietq.paper.method_table import METHOD_TABLE
 
 NOISES = ("path", "k-norm", "knots", "rounds", "moments")
@@ -53,6 +54,31 @@ def _read(context: typer.Context, file: Path | None) -> Path | None:
         several = isinstance(value, list) or getattr(param, "multiple", False) or param.nargs != 1
         context.default_map[param.name] = words if several else words[0]
     return file
+
+
+def repeat(context: typer.Context) -> str:
+    """Returns the command that does the same again, quoted for a shell, with what stood in a --config file."""
+    words = context.command_path.split()
+    for param in context.command.params:
+        value, source = context.params[param.name], context.get_parameter_source(param.name)
+        if param.name == "config" or source is None or source.name == "DEFAULT":
+            continue
+        option = max(param.opts, key=len)
+        for one in value if isinstance(value, list) else [value]:
+            if option.startswith("-"):
+                words.append(option)
+            if option in PAIRS:
+                words += one.split()
+            elif isinstance(one, tuple):
+                words += map(str, one)
+            elif not isinstance(one, bool):
+                words.append(str(one))
+    return shlex.join(words)
+
+
+def spends_again(context: typer.Context) -> str:
+    """Returns the sentence with the command that repeats a release, and what repeating it costs."""
+    return f"To release again, which spends the budget again: {repeat(context)}"
 
 
 Config = Annotated[

@@ -46,6 +46,8 @@ from quietq.cli.options import (
     read_assignment,
     read_pairs,
     refuse_others,
+    repeat,
+    spends_again,
 )
 from quietq.progress import progress_line
 
@@ -462,10 +464,12 @@ def world(
         "out": str(out),
         "hash": name,
         "plot": None if plot is None else str(plot),
+        "again": repeat(context),
         "not_private": sessions.not_private,
     }
     published = f"\nMay be published: {' and '.join(str(one) for one in (out, plot) if one is not None)}"
-    answer(as_json, record, private, "", private.certificate, published, counts_in_words(sessions.not_private))
+    lines = [private, "", private.certificate, published, spends_again(context)]
+    answer(as_json, record, *lines, counts_in_words(sessions.not_private))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -522,9 +526,10 @@ def clone(
         "certificate": private.certificate.to_dict(),
         "out": str(out),
         "hash": name,
+        "again": repeat(context),
         "not_private": sessions.not_private,
     }
-    lines = [*private.in_words(), "", private.certificate, f"\nMay be published: {out}"]
+    lines = [*private.in_words(), "", private.certificate, f"\nMay be published: {out}", spends_again(context)]
     answer(as_json, record, *lines, counts_in_words(sessions.not_private))
 
 
