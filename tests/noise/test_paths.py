@@ -120,12 +120,14 @@ def test_sorted_points_are_a_sorted_map(keys):
         patch.setattr(SortedPoints, "full", 4)  # many small buckets
         points, known = SortedPoints(), {}
         for i, x in enumerate(keys):
-            place, value, left, right = points.find(x)
-            assert value == known.get(x)
-            if value is None:
-                assert left == max(((k, v) for k, v in known.items() if k < x), default=None)
-                assert right == min(((k, v) for k, v in known.items() if k > x), default=None)
-                points.insert(place, x, float(i))
+            assert points.get(x) == known.get(x)
+            if x not in known:
+                nearest = [
+                    max(((k, v) for k, v in known.items() if k < x), default=None),
+                    min(((k, v) for k, v in known.items() if k > x), default=None),
+                ]
+                assert points.neighbours(x) == [one for one in nearest if one is not None]
+                points.insert(x, float(i))
                 known[x] = float(i)
         assert len(points) == len(known)
 

@@ -47,8 +47,9 @@ class PrintedPath(SortedPath):
     The variance is ours: with the printed one there is nothing to draw from.
     """
 
-    def _conditional(self, x, left, right):
-        (at_left, g_left), (at_right, g_right) = left or (0.0, 0.0), right or (1.0, 0.0)
+    def _conditional(self, x, near):
+        at_left, g_left = max((one for one in near if one[0] < x), default=(0.0, 0.0))
+        at_right, g_right = min((one for one in near if one[0] > x), default=(1.0, 0.0))
         gap_left, gap_right = x - at_left, at_right - x
         if min(gap_left, gap_right) <= 0:
             return 0.0, 1.0
@@ -69,9 +70,10 @@ def test_swapped_weights_alone_are_enough_to_fail():
     """Inner points only, ends known: so that nothing but the swap is tested."""
 
     class Swapped(SortedPath):
-        def _conditional(self, x, left, right):
-            if left is None or right is None:
-                return super()._conditional(x, left, right)
+        def _conditional(self, x, near):
+            if len(near) < 2:
+                return super()._conditional(x, near)
+            left, right = near
             w_right, w_left, variance = between(self.kernel.beta, x - left[0], right[0] - x)
             return w_left * left[1] + w_right * right[1], variance
 

@@ -17,59 +17,60 @@ docs/theory.md#exact-path.
 import math
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from quietq.noise.exact_gaussian import ROOM, Chance, Normals, draw_normals, round_exactly
 from quietq.noise.rounding import rounding_step
 from quietq.privacy.relations import Exponential
 
-Known = tuple[float, float]
-"""A point and its value."""
+Value = TypeVar("Value")
 _AT_ONCE = 64  # normals
 
 
-@dataclass
-class SortedPoints:
-    """A sorted map from numbers to numbers, in buckets, that can say between which two a new one falls."""
+class SortedPoints(Generic[Value]):
+    """A map from numbers to values that can say between which two of its numbers a new one falls.
+
+    Its numbers are sorted, in buckets, so that a new one moves few others.
+    """
 
     full: ClassVar[int] = 1024
-    """How many points a bucket holds before it is split."""
-    _keys: list[array] = field(default_factory=lambda: [array("d")])
-    _values: list[array] = field(default_factory=lambda: [array("d")])
-    _last: list[float] = field(default_factory=lambda: [float("-inf")])  # the largest key of each bucket
+    """How many numbers a bucket holds before it is split."""
 
-    def find(self, x: float) -> tuple[tuple[int, int], float | None, Known | None, Known | None]:
-        """Where x belongs, its value if it is known, and else its left and right neighbours if there are any."""
-        bucket = min(bisect_left(self._last, x), len(self._last) - 1)
-        keys, values = self._keys[bucket], self._values[bucket]
-        at = bisect_left(keys, x)
-        right = (keys[at], values[at]) if at < len(keys) else None
-        if right is not None and right[0] == x:
-            return (bucket, at), right[1], None, None
-        if at:
-            return (bucket, at), None, (keys[at - 1], values[at - 1]), right
-        left = (self._keys[bucket - 1][-1], self._values[bucket - 1][-1]) if bucket else None
-        return (bucket, at), None, left, right
+    def __init__(self) -> None:
+        self._buckets = [array("d", [math.inf])]  # above all numbers, so that each has a place
+        self._values: dict[float, Value] = {}
 
-    def insert(self, place: tuple[int, int], x: float, value: float) -> None:
-        """Puts a new point at the place that `find` gave for it."""
-        bucket, at = place
-        keys, values = self._keys[bucket], self._values[bucket]
-        keys.insert(at, x)
-        values.insert(at, value)
-        if len(keys) > self.full:
-            half = self.full // 2
-            self._keys[bucket : bucket + 1] = [keys[:half], keys[half:]]
-            self._values[bucket : bucket + 1] = [values[:half], values[half:]]
-            self._last.insert(bucket, keys[half - 1])
-            bucket += 1
-        self._last[bucket] = self._keys[bucket][-1]
+    def get(self, x: float) -> Value | None:
+        return self._values.get(x)
+
+    def neighbours(self, x: float) -> list[tuple[float, Value]]:
+        """Returns the nearest number below a new one and the nearest above it, where there are any, and their values."""
+        number, place = self._place(x)
+        near = self._buckets[number][max(place - 1, 0) : place + 1]
+        if not place and number:
+            near.insert(0, self._buckets[number - 1][-1])
+        return [(known, self._values[known]) for known in near if known in self._values]
+
+    def insert(self, x: float, value: Value) -> None:
+        number, place = self._place(x)
+        bucket, half = self._buckets[number], self.full // 2
+        bucket.insert(place, x)
+        self._values[x] = value
+        if len(bucket) > self.full:
+            self._buckets[number : number + 1] = [bucket[:half], bucket[half:]]
+
+    def _place(self, x: float) -> tuple[int, int]:
+        number = bisect_left(self._buckets, x, key=_largest)
+        return number, bisect_left(self._buckets[number], x)
 
     def __len__(self) -> int:
-        return sum(len(keys) for keys in self._keys)
+        return len(self._values)
+
+
+def _largest(bucket: array) -> float:
+    return bucket[-1]
 
 
 class ExactPath:
@@ -83,35 +84,31 @@ class ExactPath:
         # 1 - exp(-2 beta gap) and its root lose digits, and what is off grows by `worst_norm`
         lost = 2 * math.ceil(-math.log10(gap) - math.log10(min(kernel.beta * gap, 1.0)))
         self._exact = Context(prec=40 + lost)
-        self._own, self._released = SortedPoints(), SortedPoints()
+        self._known: SortedPoints[tuple[float, float]] = SortedPoints()  # each point's own value, and the released one
         self._normals: Normals | None = None
         self._used = 0
 
     def nearest(self, x: float) -> float | None:
-        """What was released at the nearest point, if that is nearer than the gap."""
-        _, value, *neighbours = self._released.find(x)
-        if value is not None:
-            return value
-        near = [(abs(point - x), known) for point, known in filter(None, neighbours)]
-        distance, value = min(near, default=(math.inf, 0.0), key=lambda pair: pair[0])
-        return value if distance < self._gap else None
+        """Returns what was released at the nearest point, if that is nearer than the gap."""
+        if (there := self._known.get(x)) is not None:
+            return there[1]
+        near = [(abs(point - x), released) for point, (_, released) in self._known.neighbours(x)]
+        distance, released = min(near, default=(math.inf, 0.0), key=lambda pair: pair[0])
+        return released if distance < self._gap else None
 
     def add(self, x: float, value: float) -> float:
-        """The function's value at a new point with noise, rounded."""
-        place, _, *own = self._own.find(x)
-        sides = [one for one in own if one is not None]
-        released = [one for one in self._released.find(x)[2:] if one is not None]  # at the same points
+        """Returns the function's value at a new point with noise, rounded."""
+        sides = self._known.neighbours(x)
         weights, scale = self.row(x, *(point for point, _ in sides))
-        expected = sum(weight * Fraction(known) for weight, (_, known) in zip(weights, sides, strict=True))
+        expected = sum(weight * Fraction(own) for weight, (_, (own, _)) in zip(weights, sides, strict=True))
         white = self._round(scale * (Fraction(value) - expected) / Fraction(self._step))
-        mean = sum(float(weight) * known for weight, (_, known) in zip(weights, released, strict=True))
+        mean = sum(float(weight) * released for weight, (_, (_, released)) in zip(weights, sides, strict=True))
         noised = round(mean / self._step + white / float(scale)) * self._step
-        self._own.insert(place, x, value)
-        self._released.insert(place, x, noised)
+        self._known.insert(x, (value, noised))
         return noised
 
     def row(self, x: float, *sides: float) -> tuple[list[Fraction], Fraction]:
-        """Weights of the nearest points, at most one on either side, and one over the deviation, rounded down."""
+        """Returns the nearest points' weights, at most one on either side, and 1 over the deviation, rounded down."""
         exact, one = self._exact, Decimal(1)
         gaps = [exact.subtract(Decimal(max(x, side)), Decimal(min(x, side))) for side in sides]
         weights = [exact.exp(exact.multiply(-self._beta, gap)) for gap in gaps]
@@ -129,7 +126,7 @@ class ExactPath:
         return [Fraction(weight) for weight in weights], Fraction(scale)
 
     def _round(self, value: Fraction) -> int:
-        """With noise, in steps."""
+        """Returns the value with the next normal's noise, in steps."""
         turn = self._used % _AT_ONCE
         if self._normals is None or turn == 0:
             self._normals = draw_normals(_AT_ONCE, self._chance)
@@ -140,4 +137,4 @@ class ExactPath:
         raise TypeError("An ExactPath is one release that grows with use, and is not copied or pickled.")
 
     def __repr__(self) -> str:
-        return f"ExactPath(points={len(self._released)})"
+        return f"ExactPath(points={len(self._known)})"

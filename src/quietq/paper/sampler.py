@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from quietq.noise.box import Domain, box_for
 from quietq.noise.entropy import Entropy, SystemEntropy
-from quietq.noise.exact_path import Known, SortedPoints
+from quietq.noise.exact_path import SortedPoints
 from quietq.privacy.checks import instance, positive, same_process
 from quietq.privacy.relations import Exponential
 
@@ -31,7 +31,7 @@ class SortedPath:
         self.kernel, self.sigma, self.box = kernel, positive("sigma", sigma), box_for(kernel.dimension, domain)
         self._beta = kernel.beta  # of one coordinate alone
         self._entropy = SystemEntropy() if entropy is None else entropy
-        self._known = SortedPoints()
+        self._known: SortedPoints[float] = SortedPoints()
         self._lock = threading.Lock()
         self._process = os.getpid()
 
@@ -47,24 +47,25 @@ class SortedPath:
         return len(self._known)
 
     def _value(self, x: float, normal: float) -> float:
-        place, value, left, right = self._known.find(x)
+        value = self._known.get(x)
         # A point that was asked before has its value; a new one is drawn given its neighbours, and remembered.
         if value is None:
-            mean, variance = self._conditional(x, left, right)
+            mean, variance = self._conditional(x, self._known.neighbours(x))
             value = mean + math.sqrt(variance) * normal
-            self._known.insert(place, x, value)
+            self._known.insert(x, value)
         return value
 
-    def _conditional(self, x: float, left: Known | None, right: Known | None) -> tuple[float, float]:
+    def _conditional(self, x: float, near: list[tuple[float, float]]) -> tuple[float, float]:
         """Mean and variance at x given everything known: the nearest known points are enough (Markov)."""
-        if left is not None and right is not None:
-            w_left, w_right, variance = between(self._beta, x - left[0], right[0] - x)
-            return w_left * left[1] + w_right * right[1], variance
-        nearest = right if left is None else left
-        if nearest is None:
+        if len(near) == 2:
+            (left, of_left), (right, of_right) = near
+            w_left, w_right, variance = between(self._beta, x - left, right - x)
+            return w_left * of_left + w_right * of_right, variance
+        if not near:
             return 0.0, 1.0
-        weight, variance = beyond(self._beta, abs(x - nearest[0]))
-        return weight * nearest[1], variance
+        [(point, known)] = near
+        weight, variance = beyond(self._beta, abs(x - point))
+        return weight * known, variance
 
     def __reduce__(self) -> str:
         raise TypeError(
