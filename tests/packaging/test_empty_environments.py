@@ -50,7 +50,6 @@ quietq("paper methods"), quietq("worlds"), quietq("paper train --help"), quietq(
 assert not [name for name in ("jax", "polars", "matplotlib", "fastapi") if importlib.util.find_spec(name)]
 """
 WORKS = {
-    "accounting": "assert qq.Accountant(qq.Budget(1, 1e-5)).to_event() is not None",
     "examples": "quietq('demo --quick --out demo'); assert Path('demo/report.html').exists()",
     "ledger": "quietq('ledger create books --source people --epsilon 1 --delta 1e-5'); quietq('ledger show books')",
     "people": "assert json.loads(quietq(ratings() + ' --out reward.qq'))['certificate']['standing'] == 'certified'",

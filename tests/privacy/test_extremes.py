@@ -188,8 +188,8 @@ def test_mu_and_parts_for_every_epsilon_and_delta(delta):
 
 
 def test_an_account_checks_its_questions_even_when_nothing_is_booked():
-    with pytest.raises(InvalidInput, match="epsilon must be at least 0, not -1"):
-        Accountant(Budget(0.9, 1e-4)).spending.get_delta(-1.0)
+    with pytest.raises(InvalidInput, match="delta must be at least 0 and below 1, not -1"):
+        Accountant(Budget(0.9, 1e-4)).spending.get_epsilon(-1.0)
     with pytest.raises(InvalidInput, match="people must be a whole number of at least 1, not 0"):
         weak_delta(0.1, 0)
     with pytest.raises(InvalidInput, match="delta must be at least 0 and below 1"):

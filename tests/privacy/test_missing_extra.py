@@ -20,7 +20,7 @@ SOURCE = Path(quietq.__file__).parent
 ROOT = SOURCE.parents[1]
 PACKAGES = {
     "minari": "minari",
-    "accounting": "dp-accounting", "examples": "statsmodels", "ledger": "sqlalchemy psycopg",
+    "examples": "statsmodels", "ledger": "sqlalchemy psycopg",
     "people": "polars", "ray": "ray", "report": "matplotlib", "serve": "fastapi prometheus-client uvicorn",
     "sign": "cryptography", "paper": "jax equinox optax",
 }  # fmt: skip
@@ -45,7 +45,7 @@ def command(line):
     app(line.split(), standalone_mode=False)
 """
 NOTHING_THERE = """
-block("jax", "equinox", "optax", "polars", "ray", "sqlalchemy", "fastapi", "cryptography", "dp_accounting", "minari")
+block("jax", "equinox", "optax", "polars", "ray", "sqlalchemy", "fastapi", "cryptography", "minari")
 for name in ("paper.agents", "paper.attacks", "ledger", "feedback.schema", "feedback.ray_engine"):
     ask(importlib.import_module, "quietq." + name)
 present = importlib.util.find_spec
@@ -55,7 +55,6 @@ for line in command_lines:
     ask(command, line)
 from quietq.cli import report
 ask(report.require)
-ask(qq.Accountant(qq.Budget(1, 1e-5)).spending.to_event)
 ask(qq.to_minari, None, None, "nothing-v0")
 """
 SOME_THERE = """

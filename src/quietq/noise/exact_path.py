@@ -46,7 +46,7 @@ class SortedPoints(Generic[Value]):
         return self._values.get(x)
 
     def neighbours(self, x: float) -> list[tuple[float, Value]]:
-        """Returns the nearest number below a new one and the nearest above it, where there are any, and their values."""
+        """Returns the nearest number on either side of a new one, where there is one, with its value."""
         number, place = self._place(x)
         near = self._buckets[number][max(place - 1, 0) : place + 1]
         if not place and number:

@@ -30,25 +30,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from quietq.privacy.budget import Budget, delta_from_mu, epsilon_from_mu
+from quietq.privacy.budget import Budget, epsilon_from_mu
 from quietq.privacy.checks import (
     Positive,
     Probability,
     Record,
     count,
     instance,
-    not_negative,
     positive,
     positive_delta,
     same_process,
 )
-from quietq.privacy.errors import BudgetExhausted, InvalidInput, MissingExtra, QuietqError
+from quietq.privacy.errors import BudgetExhausted, InvalidInput, QuietqError
 from quietq.privacy.relations import Relation
-
-if TYPE_CHECKING:
-    import dp_accounting
 
 _PAIR = ("epsilon", "delta")
 _ROUNDING = 1e-9  # relative, of sums of costs
@@ -189,29 +185,6 @@ class Spending:
         gaussian = epsilon_from_mu(self.spent_mu, delta - delta_apart) if self.spent_mu else 0.0
         return gaussian + epsilon_apart
 
-    def get_delta(self, epsilon: float) -> float:
-        """Returns the delta of all costs together: that of the Gaussian ones, and the sum of the others'.
-
-        Args:
-            epsilon: The epsilon of all costs together; what the others leave of it is for the Gaussian ones.
-
-        """
-        epsilon = not_negative("epsilon", epsilon)
-        epsilon_apart, delta_apart = self.spent_apart
-        if epsilon < epsilon_apart:
-            return 1.0
-        gaussian = delta_from_mu(self.spent_mu, epsilon - epsilon_apart) if self.spent_mu else 0.0
-        return min(gaussian + delta_apart, 1.0)
-
-    def to_event(self, *, fixed_schedule: bool = False) -> "dp_accounting.DpEvent":
-        if any(self.spent_apart) if fixed_schedule else self.apart is not None:
-            raise InvalidInput(
-                "There is a part without a mu, and dp-accounting has no event for that: add its epsilon and delta to "
-                "those of the Gaussian part."
-            )
-        spent = {cost.mu: n for cost, n in self.costs.items() if cost.mu is not None}
-        return gaussian_event(spent if fixed_schedule else {self.mu: 1})
-
     def shortage(self, cost: Cost) -> str:
         """Why a cost is not covered: what is left, or that there is nothing for its kind."""
         if cost.mu is not None and self.budget is None:
@@ -262,23 +235,6 @@ def check_caps(budget: Budget | None, apart: Budget | None) -> None:
     _ = budget.mu  # refuses numbers that cannot be computed with
     if apart is not None and budget.delta + apart.delta >= 1:
         raise InvalidInput("delta of budget and apart must be below 1 together, or nothing is promised.")
-
-
-def gaussian_event(rounds: Mapping[float, int]) -> "dp_accounting.DpEvent":
-    """A dp-accounting event for {mu: number of rounds}: noise multiplier 1/mu a round.
-
-    Compose it with dp-accounting's default relation, ADD_OR_REMOVE_ONE, for which an event's sensitivity is 1: our mu
-    is already relative to all that neighbours can differ by. Its PLD accountant reads REPLACE_ONE as a sensitivity of 2
-    (its Renyi accountant does not), which would charge this event twice: safe, but more than was spent. For a mixture
-    with events whose sensitivity is 1 when one record is added or removed, that is the one to use
-    (docs/theory.md#adaptive-composition).
-    """
-    try:
-        import dp_accounting as dpa
-    except ImportError as error:
-        raise MissingExtra.of("accounting", "Exporting an event needs dp-accounting") from error
-    events: list[dpa.DpEvent] = [dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(1 / mu), n) for mu, n in rounds.items()]
-    return dpa.ComposedDpEvent(events)
 
 
 def _exact(amounts: object, name: str) -> Fraction:
@@ -345,7 +301,7 @@ class Account(ABC):
     """Something that can be charged, and what was charged to it: `spending`.
 
     What is promised are its caps, `spending.promised`, however releases were chosen. What was spent so far
-    (`spending.get_epsilon`, `spending.get_delta`) is a promise too only for a schedule fixed beforehand: neither how
+    (`spending.get_epsilon`) is a promise too only for a schedule fixed beforehand: neither how
     many releases there are nor their size may depend on what came out.
     """
 

@@ -14,12 +14,11 @@ import math
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from quietq.privacy.account import gaussian_event
 from quietq.privacy.assumptions import ABOUT_ACCOUNTS, Assumption, Code
 from quietq.privacy.budget import Budget, implies
 from quietq.privacy.checks import Flag, Line, Positive, Real, Record, read_record, shown
@@ -45,9 +44,6 @@ from quietq.privacy.relations import (
     Trajectories,
 )
 from quietq.version import __version__
-
-if TYPE_CHECKING:
-    import dp_accounting
 
 SCHEMA = 4
 MOST_QUERIES = 500
@@ -361,12 +357,6 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self.to_dict(),)
-
-    def to_event(self) -> "dp_accounting.DpEvent":
-        """Returns the release as a dp-accounting event, for an accountant with its default neighbouring relation."""
-        if self.standing != "certified" or self.mu is None:
-            raise InvalidInput(f"Only a certified Gaussian release has an event; this one is {self.standing!r}.")
-        return gaussian_event({self.mu: 1})
 
     def __str__(self) -> str:
         from quietq.privacy.explain import in_print
