@@ -352,7 +352,7 @@ def write_front_picture(target: Path) -> None:
         "DP-SGD, networks": "DP-SGD, ε = 1",
     }
     colours = ("#999999", "#0072B2", "#56B4E9", "#D55E00")
-    figure = new_figure(9.6, 2.9)
+    figure = new_figure(7.8, 2.7)
     axis = figure.subplots()
     numbers = PEOPLE["CartPole-v1"]
     for place, ((name, label), colour) in enumerate(zip(names.items(), colours, strict=True)):
@@ -364,12 +364,12 @@ def write_front_picture(target: Path) -> None:
         for x, mean, high in zip(at, means, reach[1], strict=True):
             axis.annotate(f"{mean:.0f}", (x, mean + high), (0, 3), textcoords="offset points", ha="center", fontsize=9)
     behaviour = _last(curves[BEHAVIOUR])
-    axis.axhline(behaviour, color="black", ls=":", lw=1.2, label=f"what people did: {behaviour:.0f}")
+    axis.axhline(behaviour, color="black", ls=":", lw=1.2, label=f"people: {behaviour:.0f}")
     axis.set_xticks(range(len(numbers)), [f"{number:,} people" for number in numbers], fontsize=11)
     axis.set_ylim(0, 580)
     axis.set_ylabel("steps, of 500", fontsize=11)
-    title = "Steps balanced in the real CartPole, learned from logged sessions in which people push at random"
+    title = "Steps balanced in the real CartPole, learned from people's random pushes"
     axis.set_title(title, fontsize=11)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(ncols=5, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False, fontsize=9, columnspacing=1)
+    axis.legend(ncols=5, loc="upper center", bbox_to_anchor=(0.47, -0.12), frameon=False, fontsize=9, columnspacing=1)
     save(figure, target)
