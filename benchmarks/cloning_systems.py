@@ -82,10 +82,15 @@ class InMujoco(Skilled):
     """One of Gymnasium's, moved by MuJoCo; the expert is the oldest of some policies that were trained for minutes.
 
     Besides noisy ones there are *people of ages*: each acts by one of the policies, from hardly trained to the oldest,
-    and one time in ten at random. People are drawn from a pool of 6,000, whose sessions are stored.
+    and one time in ten at random. People are drawn from a pool of 6,000, whose sessions are stored: whole episodes, of
+    which every tenth state and action is a row, and what the ten steps from there on were worth is its reward.
     """
 
-    low, high, steps, ends, episodes = -10.0, 15.0, 100, False, 100
+    low, high, steps, ends, episodes = -100.0, 150.0, 1000, False, 50
+    every: ClassVar[int] = 10
+    """Of so many steps one is a row, with the sum of their rewards."""
+    squashed: ClassVar[bool] = False
+    """Whether policies are SAC's, of ReLU and a final tanh; else they are PPO's, of tanh and a clipped action."""
     distortion = 0.6
     kinds = (NOISY, AGES)
     AT_ONCE: ClassVar[int] = 50
@@ -99,10 +104,12 @@ class InMujoco(Skilled):
         return [[stored[f"{age}_{i}"].astype(float) for i in range(6)] for age in ages]
 
     def acts(self, policy: list[Array], states: Array) -> Array:
-        """A network of two hidden layers, as Stable-Baselines3's SAC has them."""
-        first, one, second, two, last, three = policy
-        hidden = np.maximum(np.maximum(states @ first.T + one, 0) @ second.T + two, 0)
-        return np.tanh(hidden @ last.T + three)
+        """A network of two hidden layers, as Stable-Baselines3's SAC and PPO have them."""
+        for weights, bias in (policy[:2], policy[2:4]):
+            states = states @ weights.T + bias
+            states = np.maximum(states, 0) if self.squashed else np.tanh(states)
+        acted = states @ policy[4].T + policy[5]
+        return np.tanh(acted) if self.squashed else np.clip(acted, -1, 1)
 
     def expert(self, states: Array) -> Array:
         return self.acts(self.policies[-1], states)
@@ -132,26 +139,28 @@ class InMujoco(Skilled):
         raise NotImplementedError("It is MuJoCo that moves this: see roll.")
 
     def roll(self, rng: Rng, number: int, steps: int, act: Callable[[Rng, Array, Array], Array]) -> Iterator[Row]:
-        """Some environments at a time, step by step; of ended episodes the last state stays."""
+        """Some environments at a time, one row for `every` so many steps; nothing follows an end."""
         envs = [gymnasium.make(self.name).unwrapped for _ in range(min(self.AT_ONCE, number))]
-        people, size = self.people(rng, number), len(self.box)
-        columns = [np.zeros((number, steps, width)) for width in (size, len(self.action_box or []), size, 1, 1, 1)]
+        people, size, rows = self.people(rng, number), len(self.box), -(-steps // self.every)
+        widths = (size, len(self.action_box or []), size, 1, 1, 1)
+        before, acted, after, rewards, ended, there = (np.zeros((number, rows, w), np.float32) for w in widths)
         for begin in range(0, number, len(envs)):
-            some = range(begin, min(begin + len(envs), number))
+            some = np.arange(begin, min(begin + len(envs), number))
             seeds = rng.integers(2**31, size=len(some))
             states = np.array([env.reset(seed=int(seed))[0] for env, seed in zip(envs, seeds, strict=False)])
-            alive = np.ones(len(some), bool)
             for step in range(steps):
-                actions = np.clip(act(rng, people[begin : some.stop], states), -1, 1)
-                after, rewards, ended = states.copy(), np.zeros((len(some), 1)), np.zeros((len(some), 1))
+                row = step // self.every
+                alive = ended[some, : row + 1].max(axis=(1, 2)) == 0
+                if not alive.any():
+                    break
+                actions = np.clip(act(rng, people[some], states), -1, 1)
+                if step % self.every == 0:
+                    before[some, row], acted[some, row], there[some, row, 0] = states, actions, alive
                 for i in np.flatnonzero(alive):
-                    after[i], rewards[i], ended[i], _, _ = envs[i].step(actions[i])
-                found = (states, actions, after, rewards, ended, alive[:, None])
-                for column, values in zip(columns, found, strict=True):
-                    column[begin : some.stop, step] = values
-                states, alive = after, alive & (ended[:, 0] == 0)
-        before, acted, after, rewards, ended, there = columns
-        for i in range(steps):
+                    states[i], reward, ended[begin + i, row], _, _ = envs[i].step(actions[i])
+                    rewards[begin + i, row] += reward
+                after[some, row] = states
+        for i in range(rows):
             yield before[:, i], acted[:, i], after[:, i], rewards[:, i, 0], ended[:, i, 0] > 0, there[:, i, 0] > 0
 
 
@@ -161,7 +170,7 @@ class SkilledReacher(InMujoco):
     name = "Reacher-v5"
     box = [(-1.0, 1.0)] * 4 + [(-0.25, 0.25)] * 2 + [(-20.0, 20.0)] * 2 + [(-0.5, 0.5)] * 2
     action_box = [(-1.0, 1.0)] * 2
-    low, high, steps = -3.0, 0.0, 50
+    low, high, steps, every, squashed = -3.0, 0.0, 50, 1, True
     scatter = np.array([0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 3.0, 3.0, 0.1, 0.1])
     kinds = (NOISY, HABITUAL, AGES)
     returns = (-100.0, 0.0)
@@ -178,16 +187,42 @@ class SkilledReacher(InMujoco):
 class SkilledHalfCheetah(InMujoco):
     """Gymnasium's HalfCheetah-v5."""
 
-    name = "HalfCheetah-v5"
+    name, squashed = "HalfCheetah-v5", True
+    box = [(-30.0, 30.0)] * 17
+    action_box = [(-1.0, 1.0)] * 6
+    returns = (-1000.0, 6000.0)
+
+
+class SkilledSwimmer(InMujoco):
+    """Gymnasium's Swimmer-v5."""
+
+    name = "Swimmer-v5"
+    box = [(-10.0, 10.0)] * 8
+    action_box = [(-1.0, 1.0)] * 2
+    returns = (-100.0, 400.0)
+
+
+class SkilledHopper(InMujoco):
+    """Gymnasium's Hopper-v5, whose episodes end when it falls."""
+
+    name, ends = "Hopper-v5", True
+    box = [(-10.0, 10.0)] * 11
+    action_box = [(-1.0, 1.0)] * 3
+    returns = (-100.0, 4000.0)
+
+
+class SkilledWalker(InMujoco):
+    """Gymnasium's Walker2d-v5, whose episodes end when it falls."""
+
+    name, ends = "Walker2d-v5", True
     box = [(-10.0, 10.0)] * 17
     action_box = [(-1.0, 1.0)] * 6
-    returns = (-300.0, 1000.0)
+    returns = (-100.0, 5000.0)
 
 
 SKILLED: dict[str, type[Skilled]] = {
-    "Pendulum-v1": SkilledPendulum,
-    "Reacher-v5": SkilledReacher,
-    "HalfCheetah-v5": SkilledHalfCheetah,
+    system.name: system
+    for system in (SkilledPendulum, SkilledReacher, SkilledHalfCheetah, SkilledSwimmer, SkilledHopper, SkilledWalker)
 }
 
 
