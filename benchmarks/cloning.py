@@ -27,18 +27,18 @@ def study() -> Study:
             labels = {"task": task, "people are": people_are}
             cases.append(Case(labels, partial(cloned, task, people_are), made_of, 0.6))
     remarks = (
-        f"{PEOPLE:,} synthetic people of one episode each; 400 episodes for returns, 50 in MuJoCo. Recovered is (clone "
+        f"{PEOPLE:,} synthetic people of one episode each; 400 episodes for returns, 25 in MuJoCo. Recovered is (clone "
         "- behaviour)/(non-private clone - behaviour), where behaviour is people's mean return, and the non-private "
         "clone is made the same way, with as large a network as at epsilon = 1 and noise that does not matter; of a "
         "list the most probable action is taken. Larger epsilons, and a clone of everybody at epsilon = 1, are in "
         "every fourth draw only. Settings were chosen on other tasks.",
-        "In MuJoCo people are drawn from a pool of 6,000. Sessions and returns are of whole episodes of 1,000 steps "
-        "(Reacher: 50), or less where people fall; a row is every tenth state and action, and what ten steps were "
-        "worth (Reacher: every one). Each of the policies of ages was trained in one run by Stable-Baselines3 on part "
-        "of a shared core and stored on the way. HalfCheetah's and Reacher's: SAC, for 18 and 7 minutes, after a "
-        "tenth, a quarter, half and all of that. Swimmer's, Hopper's and Walker2d's: PPO with normalised observations "
-        "(gamma 0.9999 for Swimmer), for 5, 5 and 15 minutes, after 3, 10, 30 and 100 % of that; longer runs were "
-        "nearly as good after a tenth as in the end, which leaves nobody who is bad.",
+        "In MuJoCo people are drawn with replacement from a pool of 2,000. Sessions and returns are of whole episodes "
+        "of 1,000 steps (Reacher: 50), or less where people fall; a row is every tenth state and action, and what ten "
+        "steps were worth (Reacher: every one). Each of the policies of ages was trained in one run by Stable- "
+        "Baselines3 on part of a shared core and stored on the way. HalfCheetah's and Reacher's: SAC, for 18 and 7 "
+        "minutes, after a tenth, a quarter, half and all of that. Swimmer's, Hopper's and Walker2d's: PPO with "
+        "normalised observations (gamma 0.9999 for Swimmer), for 5, 5 and 15 minutes, after 3, 10, 30 and 100 % of "
+        "that; longer runs were nearly as good after a tenth as in the end, which leaves nobody who is bad.",
     )
     return Study("cloning", "people are", cases, remarks, draws=3)
 

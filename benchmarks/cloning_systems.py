@@ -82,11 +82,11 @@ class InMujoco(Skilled):
     """One of Gymnasium's, moved by MuJoCo; the expert is the oldest of some policies that were trained for minutes.
 
     Besides noisy ones there are *people of ages*: each acts by one of the policies, from hardly trained to the oldest,
-    and one time in ten at random. People are drawn from a pool of 6,000, whose sessions are stored: whole episodes, of
-    which every tenth state and action is a row, and what the ten steps from there on were worth is its reward.
+    and one time in ten at random. People are drawn with replacement from a pool of 2,000, whose sessions are stored:
+    whole episodes, of which every tenth state and action is a row, and what ten steps were worth is its reward.
     """
 
-    low, high, steps, ends, episodes = -100.0, 150.0, 1000, False, 50
+    low, high, steps, ends, episodes = -100.0, 150.0, 1000, False, 25
     every: ClassVar[int] = 10
     """Of so many steps one is a row, with the sum of their rewards."""
     squashed: ClassVar[bool] = False
@@ -94,7 +94,7 @@ class InMujoco(Skilled):
     distortion = 0.6
     kinds = (NOISY, AGES)
     AT_ONCE: ClassVar[int] = 50
-    POOL: ClassVar[int] = 6000
+    POOL: ClassVar[int] = 2000
 
     @cached_property
     def policies(self) -> list[list[Array]]:
@@ -128,7 +128,7 @@ class InMujoco(Skilled):
             stored.parent.mkdir(parents=True, exist_ok=True)
             pool = super().sessions(self.POOL, 0)
             np.savez(stored, *(getattr(pool, name) for name in STEPS))
-        chosen = np.random.default_rng([seed, people]).choice(self.POOL, people, replace=False)
+        chosen = np.random.default_rng([seed, people]).integers(self.POOL, size=people)
         with np.load(stored) as pool:
             return Steps(self, *(pool[f"arr_{i}"][chosen] for i in range(len(STEPS))))
 
