@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quietq.feedback.row_statistics import (
-    TOLD,
+    INDICATOR_WEIGHT,
     Chosen,
     ClippedGradient,
     Marginals,
@@ -75,7 +75,7 @@ def test_the_gradient_is_that_of_the_mean_loss():
     steps = 1e-6 * np.eye(4)
     slopes = [(loss(statistic.weights + step) - loss(statistic.weights - step)) / 2e-6 for step in steps]
     assert found[:-1] * 100 == pytest.approx(slopes, rel=1e-6)
-    assert found[-1] == TOLD / 2
+    assert found[-1] == INDICATOR_WEIGHT / 2
 
 
 @pytest.mark.parametrize("rating", [0.0, 1.0, 1e300, np.nan, np.inf])

@@ -77,7 +77,7 @@ class Expected:
         return (self.deviation_first + self.deviation_second) / 2
 
     def thresholds(self, runs: int, delta: float, confidence: float) -> "Thresholds":
-        """Where so many runs a world are expected to give the best bounds on epsilon and on mu."""
+        """The thresholds that are expected to give the best bounds on epsilon and on mu with `runs` a world."""
         low = min(self.mean_first - 5 * self.deviation_first, self.mean_second - 5 * self.deviation_second)
         high = max(self.mean_first + 5 * self.deviation_first, self.mean_second + 5 * self.deviation_second)
         middle = (self.mean_first + self.mean_second) / 2

@@ -120,7 +120,7 @@ def check_confidence(confidence: float) -> None:
 
 
 def all_but_two(kind: str, people: int, dimension: int = 2, seed: int = 0) -> SyntheticPeople:
-    """Makes all but two of so many synthetic people, for `worst_rows`.
+    """Makes all but two of this number of synthetic people, for `worst_rows`.
 
     There is room for one whose rows an adversary chooses, and for that one once again, if somebody counts them twice.
 

@@ -150,7 +150,7 @@ def in_words(finding: Finding) -> str:
     if promise.mu is not None:
         # One interval for all errors of n runs a world: how far it lies below a small mu, as `audit.bounds` has it.
         below = float(ndtri(finding.each)) * math.sqrt(math.pi / finding.by_mu.runs_with)
-        text += f" With so many runs, the best test's bound lies about {below:.2g} below the true mu."
+        text += f" With this many runs, the best test's bound lies about {below:.2g} below the true mu."
     return text
 
 

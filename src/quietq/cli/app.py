@@ -75,7 +75,7 @@ def warn(sentence: object) -> None:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Writes so many digits, or a dash where there is no value."""
+    """Writes a number with this many digits, or a dash where there is no value."""
     return "-" if value is None else f"{value:.{digits}g}"
 
 

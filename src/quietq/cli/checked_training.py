@@ -118,7 +118,7 @@ class CheckedTraining:
     def _check_promise(self, given: Mapping[str, object]) -> None:
         rough = "radius" in given
         if "people" in given and rough:
-            raise qq.InvalidInput("--people and --radius both say what one person can change: give one of them.")
+            raise qq.InvalidInput("--people and --radius both bound what one person can change: give one of them.")
         needed = ("epsilon", "delta") if rough else ("people", "epsilon", "delta")
         if missing := [name for name in needed if name not in given]:
             other = ", or --reward with a private reward's file" if self.learns_from_reward else ""

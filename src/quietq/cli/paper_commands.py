@@ -123,7 +123,7 @@ def train(
         int | None, typer.Option(help="Makes training repeatable; noise that protects is new whatever the seed.")
     ] = None,
     simulate: Annotated[
-        int | None, typer.Option(help="So many simulated noise draws, for experiments: they protect nobody.")
+        int | None, typer.Option(help="Number of simulated noise draws, for experiments: they protect nobody.")
     ] = None,
     box: Annotated[
         list[str] | None,

@@ -78,7 +78,7 @@ class Feedback:
 
     @cached_property
     def relation(self) -> Relation:
-        """Which two of what is released must look alike: replacing any one person's rows by any others, or by none."""
+        """Which inputs are neighbouring: any one person's rows are replaced by any others, or by none."""
         return OnePerson(self.people)
 
     @cached_property
@@ -142,7 +142,7 @@ class Engine:
 
     def __init__(self, progress: Callable[[int], None] | None = None) -> None:
         self.progress = progress
-        """Told the number of rows read so far."""
+        """Is called with the number of rows read so far."""
 
     def map(self, function: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
         """What the function makes of each item, in turn; items are taken as they are needed."""
@@ -170,7 +170,7 @@ def engine_called(name: EngineName | Engine, progress: Callable[[int], None] | N
 def in_turn(
     begin: Callable[[_Item], _Begun], end: Callable[[_Begun], _Made], items: Iterable[_Item], ahead: int
 ) -> Iterator[_Made]:
-    """What comes of each item in the end; so many are begun before the first has ended."""
+    """Yields the result for each item, with this many of them at work at a time."""
     begun: deque[_Begun] = deque()
     for item in items:
         begun.append(begin(item))

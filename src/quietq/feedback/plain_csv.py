@@ -78,7 +78,7 @@ def _parse(path: Path, block: bytes, first: int, header: Sequence[str], columns:
 
 
 def _check(path: Path, lines: pl.Series, first: int, cells: int | None) -> None:
-    """Refuses the first line that is not plain CSV with so many cells, unless it is empty."""
+    """Refuses the first line that is not plain CSV with this number of cells, unless it is empty."""
     separator = _separator(path)
     quoted = lines.str.contains('"', literal=True)
     wrong = {f"has more than {LONGEST} bytes": lines.str.len_bytes() > LONGEST}

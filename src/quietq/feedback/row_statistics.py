@@ -29,8 +29,9 @@ Phi = Callable[..., np.ndarray]
 BATCH_ROUNDING = 2.0**-39
 """The batch dependence of a mean of vectors, from rounding: at most this, times its bound and the root of its size.
 Whoever queries the mean adds it to the sensitivity."""
-TOLD = 0.5
-"""How much of a unit the fraction of a gradient that was not clipped away counts: it costs noise, by 3 %."""
+INDICATOR_WEIGHT = 0.5
+"""The weight of the clipping indicator beside the gradient, as in adaptive clipping (Andrew et al., 2021): it tells the
+fraction of a gradient that was not clipped, and costs 3 % more noise."""
 ROOT = 2**0.5
 
 
@@ -352,7 +353,7 @@ class ClippedGradient(Vector):
     clip: float
     basis: Float[np.ndarray, "features rank"] | None = None
     """The gradient is taken along its columns; along features, if there is none."""
-    bound: float = (1 + TOLD**2 / 4) ** 0.5
+    bound: float = (1 + INDICATOR_WEIGHT**2 / 4) ** 0.5
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -375,10 +376,10 @@ class ClippedGradient(Vector):
 
 
 def clipped(vectors: Float[np.ndarray, "people rank"], clip: float) -> Float[np.ndarray, "people size"]:
-    """v = (c G/C, TOLD (c - 1/2)) with c = min(1, C/|G|), so |v|^2 <= 1 + TOLD^2/4."""
+    """v = (c G/C, INDICATOR_WEIGHT (c - 1/2)) with c = min(1, C/|G|), so |v|^2 <= 1 + INDICATOR_WEIGHT^2/4."""
     with np.errstate(divide="ignore"):
         left = np.minimum(1.0, clip / np.linalg.norm(vectors, axis=1))
-    return np.column_stack([vectors * (left / clip)[:, None], TOLD * (left - 0.5)])
+    return np.column_stack([vectors * (left / clip)[:, None], INDICATOR_WEIGHT * (left - 0.5)])
 
 
 def exact_product(

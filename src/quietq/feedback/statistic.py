@@ -112,7 +112,7 @@ class Vector(Statistic):
 
 
 def some_at_once(starts: Starts, columns: Columns, rows: int) -> Iterator[tuple[Starts, Columns]]:
-    """People whose rows stand together, some at a time: so many rows at most, or one person's."""
+    """Yields people whose rows stand together, some at a time: at most this many rows, or one person's."""
     ends = np.append(starts[1:], len(next(iter(columns.values()))))
     first = 0
     while first < len(starts):

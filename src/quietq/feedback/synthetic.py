@@ -51,7 +51,7 @@ class SyntheticPeople(NamedTuple):
 
 @dataclass(frozen=True)
 class Survey(Checked):
-    """What everybody is asked: so many rows, about states of a box or items of a list."""
+    """What everybody is asked: a number of rows, about states of a box or items of a list."""
 
     fields: ClassVar = {
         "rows": count,
@@ -93,7 +93,7 @@ class Survey(Checked):
     def draw(
         self, people: int, seed: int, rewards: Rewards | None = None, declared: int | None = None
     ) -> SyntheticPeople:
-        """So many people, whose `rewards` are by default drawn from the prior by the same seed.
+        """Draws this number of people, whose `rewards` are by default drawn from the prior by the same seed.
 
         `declared` is how many are declared when rows are read, if there is to be room for more.
         """

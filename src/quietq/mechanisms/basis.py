@@ -46,7 +46,7 @@ class StateLawSettings:
     clear_product: float = 0.08
     """Mean products that are nearer to 0 or 1 count as these: four standard deviations of a simulated entry."""
     clear_eigenvalue: float = 1.25
-    """Eigenvalues count from so many times what noise alone makes: small matrices go a little beyond it by chance."""
+    """An eigenvalue counts from this multiple of noise alone on: small matrices exceed that a little by chance."""
 
 
 SETTINGS = StateLawSettings()

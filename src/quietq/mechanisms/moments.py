@@ -75,11 +75,11 @@ class MomentSettings:
     """What the slopes of ends are multiplied by: ends mostly lie beyond an edge, which few rounds and shrinkage make
     too flat."""
     margin: float = 4.0
-    """The bound on a person's rate of ends is so many times the rate itself, or its noise."""
+    """The clipping bound on a person's rate of ends, as a multiple of the rate itself, or of its noise."""
     least_variance: float = 1e-10
     """The least variance of states, in the unit box, that counts as more than none."""
     eigenvalue_floor: float = 0.5
-    """Whitening floors eigenvalues at so many times the largest that noise alone is expected to make."""
+    """Whitening floors eigenvalues at this multiple of the largest that noise alone is expected to make."""
     eigenvalue_rounding: float = 1e-12
     """Eigenvalues of the features' moments that are less than this part of the largest are 0, but for rounding."""
     most_of_features: float = 1e4

@@ -287,7 +287,7 @@ class GaussianProcessMechanism:
             kernel: How the noise is correlated.
             sensitivity: The most that neighbours differ by in the kernel's norm.
             budget: The (epsilon, delta) that the release may cost.
-            relation: Which two functions must look alike; by default all that differ by at most the sensitivity.
+            relation: Which functions are neighbouring; by default all that differ by at most the sensitivity.
             domain: Where states lie; by default the unit box.
             account: What is charged before the draw.
             assumption: How the caller makes sure of the relation; without it the certificate says "trusted".

@@ -29,7 +29,7 @@ MOST_ROWS = 200_000
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """What one estimator does for so many people, draw by draw."""
+    """What one estimator reaches for a number of people, draw by draw."""
 
     noise: str
     people: int
@@ -129,7 +129,7 @@ def plan(
         useful: The correlation at which a reward is useful.
         draws: Simulated releases of each estimator.
         seed: Makes the simulations repeatable.
-        tell: Is told beforehand about how many minutes it takes, by one draw.
+        tell: Is called beforehand with about how many minutes it takes, judged by one draw.
         progress: Is called with how many of how many estimators are done.
 
     >>> found = plan("ratings", Budget(1, 1e-5), people=100, rows=5, dimension=2, draws=1)

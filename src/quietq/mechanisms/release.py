@@ -122,7 +122,7 @@ class Mechanism(ABC):
 
 
 def mean_of_people(statistic: Vector, people: int, mu: float) -> Query:
-    """The query that costs `mu`: the mean of the statistic over so many people, each clipped to its bound."""
+    """Returns the query that costs `mu`: the mean of the statistic over `people`, each clipped to its bound."""
     sensitivity, law = _noise_of_mean(statistic.diameter, statistic.bound, statistic.size, people, mu)
     return Query(partial(Feedback.mean, statistic=statistic), sensitivity, law)
 

@@ -12,7 +12,7 @@ each round asks for the mean gradient at the current weights, and `weights - gra
 estimate of the best weights. Estimates are averaged by their known noise (inverse-variance weighting) and shrunk
 towards a public prior (empirical Bayes). The bound of the next round follows from how much clipping left of this one
 (adaptive clipping; Andrew, Thakkar, McMahan & Ramaswamy 2021). How many features there are is fixed beforehand: as many
-as leave the least expected error for so many people and this budget.
+as leave the least expected error for this number of people and this budget.
 """
 
 import math
@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quietq.feedback.feedback import Feedback
-from quietq.feedback.row_statistics import TOLD, ClippedGradient, Loss, Marginals, SecondMoments
+from quietq.feedback.row_statistics import INDICATOR_WEIGHT, ClippedGradient, Loss, Marginals, SecondMoments
 from quietq.mechanisms.basis import Basis, StateLaw
 from quietq.mechanisms.release import Mechanism, Query, mean_of_people
 from quietq.noise.box import Box
@@ -174,7 +174,7 @@ class Rounds(Mechanism):
             query = mean_of_people(statistic, people, self._mu_of_round)
             answer, sigma = (yield query), query.law.sigma
             # The last number tells which fraction clipping left; divided by it, the gradient is about unbiased.
-            left = float(np.clip(answer[-1] / TOLD + 0.5, 0.2, 1.0))
+            left = float(np.clip(answer[-1] / INDICATOR_WEIGHT + 0.5, 0.2, 1.0))
             gradient = bound / left * answer[:-1]
             noise = bound / left * sigma
             # A Newton step is one more estimate of the best weights, averaged with earlier ones by its variance.
@@ -184,7 +184,7 @@ class Rounds(Mechanism):
             # Empirical Bayes shrinkage of the average.
             kept = kept_by_shrinkage(estimates / precision, 1 / precision, basis)
             weights = estimates / precision * kept
-            bound = self._next_bound(bound, left, sigma / TOLD, widest)
+            bound = self._next_bound(bound, left, sigma / INDICATOR_WEIGHT, widest)
         return Fitted(basis, weights, knots, precision**-0.5, kept)
 
     def _ask_where_states_lie(self) -> Generator[Query, np.ndarray, tuple[Basis, np.ndarray]]:
@@ -226,7 +226,7 @@ class Rounds(Mechanism):
         points = np.random.default_rng(0).random((places, self.box.dimension))
         points[::2] = np.rint(points[::2])
         lengths = [np.linalg.norm(basis.directions(points, np.full(places, i)), axis=1) for i in range(basis.actions)]
-        with_fraction = math.sqrt(1 + TOLD**2 / 4)
+        with_fraction = math.sqrt(1 + INDICATOR_WEIGHT**2 / 4)
         return min(self._tolerance * worth / (2 * with_fraction * math.sqrt(basis.size)), float(np.max(lengths)))
 
     def _worthwhile(self, basis: Basis) -> Basis:

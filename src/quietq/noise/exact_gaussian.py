@@ -54,7 +54,7 @@ class Chance:
     """Random bits: the operating system's for noise that protects, drawn in bulk and never kept."""
 
     source: Callable[[int], bytes] = os.urandom
-    """Gives so many bytes."""
+    """Gives this number of bytes."""
     kind: type[np.unsignedinteger] = np.uint64
     """Of a digit; small ones are for tests, where comparisons are to need many."""
 
@@ -131,7 +131,7 @@ class Normals:
         return self.sign * (self.whole + self.fraction.digits[0] * 2.0**-self.fraction.chance.bits)
 
     def between(self, index: int, places: int) -> tuple[Fraction, Fraction]:
-        """Two numbers that one of them lies between, by so many digits."""
+        """Returns two numbers that one of them lies between, by this many digits."""
         digits, bits = 0, self.fraction.chance.bits
         for place in range(places):
             digits = (digits << bits) + int(self.fraction.digit(place, index))
@@ -141,7 +141,7 @@ class Normals:
 
 
 def draw_normals(size: int, chance: Chance) -> Normals:
-    """So many independent standard normals."""
+    """Draws this number of independent standard normals."""
     left, whole, parts = size, [np.zeros(0, dtype=np.int64)], [(Uniforms(0, chance), np.zeros(0, dtype=np.int64))]
     while left > 0:
         proposed = _draw_whole(min(2 * left + left // 8 + 16, 2**15), chance)  # stays in cache
@@ -179,7 +179,7 @@ def _keep(whole: Int[np.ndarray, " size"], x: Uniforms) -> Int[np.ndarray, " kep
 
 
 def _in_a_row(times: Int[np.ndarray, " size"], happens: Callable[[Index], np.ndarray]) -> Int[np.ndarray, " kept"]:
-    """Those for which something happens so many times in a row."""
+    """Returns those for which something happens this many times in a row."""
     left, kept = times.copy(), np.ones(len(times), dtype=bool)
     while (index := np.flatnonzero(kept & (left > 0))).size:
         kept[index] = happens(index)

@@ -71,7 +71,7 @@ class FeatureMap(Record, frozen=True, dict=True):
         raise NotImplementedError
 
     def sized(self, dimension: int) -> "FeatureMap":
-        """The map for states of so many coordinates; refused if it is for another number."""
+        """Returns the map for states of this dimension; it is refused if it is for another one."""
         if not self.dimension:
             return replace(self, dimension=dimension)
         if self.dimension != dimension:

@@ -155,7 +155,7 @@ class KNorm(RoundedLaw):
 
     @abstractmethod
     def draws(self, entropy: Entropy, number: int) -> Float[np.ndarray, "number numbers"]:
-        """Returns so many draws in floating point."""
+        """Returns this number of draws in floating point."""
 
     @abstractmethod
     def round_exactly(
@@ -166,7 +166,7 @@ class KNorm(RoundedLaw):
 
 @dataclass(frozen=True)
 class BallNoise(KNorm):
-    """Noise on so many numbers, in the Euclidean norm."""
+    """Noise on a vector of this length, in the Euclidean norm."""
 
     count: int
     stated: AnyNorm

@@ -82,7 +82,7 @@ and the sum is one more: five. What the place itself is rounded by is public, an
 
 
 def size_bound(radius: float, people: int | None) -> float:
-    """A public number that values near 0 stay below: they are at most the mean of so many changes of size `radius`."""
+    """A public number that values near 0 stay below: they are at most the mean of `people` changes of size `radius`."""
     return 2 * radius * max(people or 0, FEWEST)
 
 

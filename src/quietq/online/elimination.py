@@ -26,7 +26,7 @@ class Epoch(NamedTuple):
     answers: int
     """About each arm."""
     sampling: float
-    """How far a mean of so many answers is from the truth at the most (h)."""
+    """Returns how far a mean of this number of answers is from the truth at the most (h)."""
     noise: float
     """How far the noise moves it at the most (c)."""
 

@@ -64,7 +64,7 @@ def matrices(total: Float[np.ndarray, " numbers"], d: int) -> tuple[np.ndarray, 
 
 
 def may_be_sum(total: Float[np.ndarray, " numbers"], vectors: float, d: int) -> bool:
-    """Whether so many `products`, of rows of length 1 at the most and answers from -1/2 to 1/2, can add up to this."""
+    """Says whether `total` can be the sum over `vectors` rows of length at most 1 and answers in [-1/2, 1/2]."""
     slack = 1e-6 * vectors  # for rounding
     if not (np.abs(total) <= vectors + slack).all():
         return False

@@ -58,7 +58,7 @@ FARTHEST = 1000.0  # standard deviations, beyond which noise is with a probabili
 
 
 def are_counts(numbers: int | np.ndarray, most: int | np.ndarray = MOST) -> bool:
-    """Whether there can be so many of something, of which there are at most `most`."""
+    """Says whether a count is possible, where there are at most `most`."""
     return bool(np.all((numbers >= 0) & (numbers <= most)))
 
 
@@ -82,7 +82,7 @@ class PrivateBandit(Checked, ABC):
     declared: ClassVar[bool] = False
     """Whether it cannot do without a number of arrivals."""
     bounded: ClassVar[bool] = False
-    """Whether there is room for so many arrivals and no more."""
+    """Says whether there is room for exactly this number of arrivals."""
     remarks: ClassVar[tuple[str, ...]] = (
         "The promise covers everything that anybody is shown: nothing that is shown follows from a context.",
     )

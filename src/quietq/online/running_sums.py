@@ -45,7 +45,7 @@ class Factors:
         self.arrivals, self.numbers = arrivals, numbers
         self.scales, self.decays = factors(arrivals)
         self.norm = EncodedMoments(self.scales, self.decays, length)
-        # A buffer holds at most so many vectors, and errs by 2^-52 of that in each of as many steps.
+        # A buffer holds at most this number of vectors, and errs by 2^-52 of that in each of as many steps.
         each = zip(self.scales, self.decays, strict=True)
         squares = [scale * min(arrivals, 1 / (1 - decay)) ** 2 for scale, decay in each]
         self.rounding = 2 * (2.0**-50 * (1 + sum(squares)) * length**2) * math.sqrt(arrivals * numbers)
@@ -72,7 +72,7 @@ class Factors:
         return sums.before + sums.public[-1]
 
     def variance(self, steps: int) -> float:
-        """Of each number of a running sum after so many steps, in units of the noise's."""
+        """Returns the variance of each number of a running sum after this number of steps, in units of the noise's."""
         return float(spreads(self.scales, self.decays, steps))
 
     def spread(self, sums: RunningSums) -> float:
@@ -92,7 +92,7 @@ class Factors:
 
 @functools.lru_cache(maxsize=16)
 def factors(arrivals: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Scales and decays of the buffers of C, for so many arrivals.
+    """Returns scales and decays of the buffers of C, for this number of arrivals.
 
     C's generating function is to be close to 1/sqrt(1 - x), the best one there is. The inverse, sqrt(1 - x), is the
     integral over t of (1 - x)/(1 - x + e^(2t)), up to a constant, whose sum at equally spaced t is rational: it has
@@ -117,7 +117,7 @@ def factors(arrivals: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def spreads(scales: tuple[float, ...], decays: tuple[float, ...], steps: int | np.ndarray) -> Float[np.ndarray, "..."]:
-    """The variance of the running sum after so many steps: the squares of the first column of A C^-1, added up.
+    """Returns the variance of the running sum after `steps`: the sum of squares of the first column of A C^-1.
 
     Decoding is linear: an error of 1 leaves buffers of 1, and comes back as -scales . M^(k-1) 1 after k steps, with
     M = diag(decays) - 1 scales', all of whose eigenvalues are simple. So the column is a sum of powers c_i p_i^k, and

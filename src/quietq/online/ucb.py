@@ -35,7 +35,7 @@ from quietq.privacy.norms import Answers, AnyNorm
 
 
 def levels_for(arrivals: int) -> int:
-    """The number of levels of a binary tree with a leaf for each of so many arrivals.
+    """Returns the number of levels of a binary tree with a leaf for each arrival.
 
     >>> [levels_for(n) for n in (2, 3, 4, 5)]
     [2, 3, 3, 4]
@@ -152,7 +152,7 @@ class LocalUCB(PrivateBandit):
         return FlippedAnswers(math.nextafter(self.budget.epsilon / self.sensitivity, 0.0), 1, self.norm)
 
     def report(self, reward: object) -> int:
-        """Returns the bit that may leave the user's device. The flip is exact; the coin before it need not be.
+        """Returns the bit that can leave the user's device. The flip is exact; the coin before it need not be.
 
         Args:
             reward: The user's answer, from 0 to 1.

@@ -133,7 +133,7 @@ def observe(
     simulate: int | None = None,
     seed: int | None = None,
 ) -> PrivateKnots:
-    """A private reward of a world of one coordinate, from so many rewards that random actions meet.
+    """Releases a private reward of a world of one coordinate, from this number of rewards that random actions meet.
 
     `low` and `high` are the reward's public range, to which observed rewards are clipped. `seed` makes the walk
     repeatable, not the noise; `simulate` is a seed for the noise, for experiments: it protects nobody.
@@ -194,7 +194,7 @@ def privatise_world(
     simulate: int | None = None,
     account: Account | None = None,
 ) -> PrivateFunction:
-    """The world's preference made private: as a function, or for a SupBall from so many noised `rewards`.
+    """The world's preference made private: as a function, or for a SupBall from a number of noised `rewards`.
 
     The noise is by default what "auto" takes. `seed` makes the walk to the rewards repeatable, not the noise;
     `simulate` is a seed for the noise, which then protects nobody.

@@ -41,7 +41,7 @@ from quietq.privacy.errors import InvalidInput
 _STEP = 1e-12
 """Relative: by so much parts of a budget are made smaller until they come to no more than the whole."""
 LARGE_EPSILON = 10.0
-"""From here on a promise says hardly anything, and whoever makes it is told."""
+"""The epsilon from which on a promise says hardly anything, and whoever makes it is warned."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _MOST_EPSILON, _MOST_MU = 1e6, 1e4  # beyond, the curve loses digits, and nothing is protected anyway
 _SAFETY = 2e-12  # relative; the solver is accurate to ~1e-15, an Accountant tolerates 1e-12

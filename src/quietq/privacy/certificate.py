@@ -167,7 +167,7 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     standing: Standing
     """`certified`, `claimed` or `none`."""
     relation: AnyRelation | None = None
-    """Which two inputs must look alike."""
+    """Which inputs are neighbouring."""
     budget: Budget | None = None
     """The (epsilon, delta) that is promised: what all queries together cost at the most."""
     queries: Annotated[tuple[AnsweredQuery, ...], Meta(max_length=MOST_QUERIES)] = ()

@@ -164,7 +164,7 @@ class MeanOfPeople(Norm, frozen=True, tag="mean-of-people"):
 
 
 def rounding(operations: int, people: int | None) -> float:
-    """How much farther apart neighbours can be than without rounding, after so many operations in a row in float32.
+    """Returns how much farther apart neighbours can be than without rounding, after `operations` in a row in float32.
 
     Each changes a number of the size that rewards are clipped to by at most 2^-24 of it, for each of two neighbours.
     """
@@ -172,7 +172,7 @@ def rounding(operations: int, people: int | None) -> float:
 
 
 class ObservedRewards(Norm, frozen=True, tag="rewards"):
-    """The Euclidean norm of so many observed rewards together: radius sqrt(count), and what rounding adds.
+    """The Euclidean norm of `count` observed rewards together: radius sqrt(count), and what rounding adds.
 
     Of a mean of n rewards it is taken in units of 1/sqrt(n), so that the mean counts as one reward.
     """
@@ -233,7 +233,7 @@ class SmoothBound(Norm, frozen=True, tag="smooth-bound"):
         return 1.0 if isinstance(relation, Trajectories) else None  # by definition
 
     def epsilon(self, scale: float, delta: float) -> float:
-        """Returns the least epsilon of Gaussian noise of so many smooth bounds."""
+        """Returns the least epsilon of Gaussian noise of `scale` smooth bounds."""
         return smooth_epsilon(self.beta, self.weights, scale, delta)
 
     def __str__(self) -> str:
@@ -271,7 +271,7 @@ class Answers(Norm, frozen=True, tag="answers"):
 
 
 def longest_column(scales: Sequence[float], decays: Sequence[float], steps: int) -> float:
-    """The Euclidean length of 1, c_1, c_2, ..., of so many numbers, with c_k = sum_i scale_i decay_i^(k - 1).
+    """Returns the Euclidean length of the first numbers of 1, c_1, c_2, ..., with c_k = sum_i scale_i decay_i^(k - 1).
 
     >>> longest_column([0.5], [0.5], 3) == math.sqrt(1 + 0.25 + 0.0625)
     True

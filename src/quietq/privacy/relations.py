@@ -1,4 +1,4 @@
-"""Neighbouring relations: which two reward functions, or which two data sets, must look alike; and kernels.
+"""Neighbouring relations: which reward functions, or which data sets, are neighbours; and kernels.
 
 All relations are of the kind "replace": one person's data against any other data in its place. Balls say that r and r'
 are neighbours when their difference is small, in size, in slope or in a kernel's norm. What protects is noise scaled to
@@ -281,7 +281,7 @@ def _kernel(name: str, value: object) -> Kernel:
 
 
 class Relation(Record, frozen=True):
-    """Which two inputs must look alike."""
+    """Which inputs are neighbouring."""
 
     no_radius: ClassVar[str]
     """Why it has no radius in any kernel, if it has none, and what works instead."""
@@ -325,7 +325,7 @@ class Relation(Record, frozen=True):
 
 
 class RewardBall(Relation, frozen=True):
-    """r ~ r' when their difference is small. With `people`, the reward is the mean of so many people's rewards."""
+    """r ~ r' when their difference is small. With `people`, the reward is the mean of their rewards."""
 
     @property
     def unit(self) -> str:
@@ -517,7 +517,7 @@ class Trajectories(Relation, frozen=True, tag="replace-trajectory"):
 
 
 class OnePerson(Relation, frozen=True, tag="one-person"):
-    """Everything that one of so many people gave, all of their rows, replaced by anything, or by nothing.
+    """Everything that one of the declared people gave, all of their rows, is replaced by anything, or by nothing.
 
     >>> print(OnePerson(1000))
     what 1000 people gave, of whom one may have given anything else

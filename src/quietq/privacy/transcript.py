@@ -139,7 +139,7 @@ class Transcript:
         """Opens a transcript; nothing is charged yet.
 
         Args:
-            relation: Which two inputs must look alike.
+            relation: Which inputs are neighbouring.
             budget: The (epsilon, delta) that is promised.
             account: What is charged, before the first draw.
             cost: What is charged for all queries together; by default the mu of the whole budget.

@@ -78,7 +78,7 @@ def check(
         trained_on: What the policy was trained on, as `publish` takes it; if that is a private world, people vote by
             worlds of their own around it. A plan knows its world.
         steps: How many steps the policy is played for.
-        returns: The public range of people's own returns; by default all that so many steps can come to.
+        returns: The public range of people's own returns; by default all that `steps` steps can come to.
         go: From which share of the people on their votes are for the policy; say it beforehand, from public knowledge.
         account: An Accountant, or a source's account in a Ledger, which is charged before the draw.
         simulate: A seed to draw from instead, for experiments: protects nobody and is not charged.

@@ -107,7 +107,7 @@ Layers = tuple[np.ndarray, ...]
 
 
 def check_layers(weights: Layers, biases: Layers, axes: int, inputs: int) -> None:
-    """Refuses layers, whose weights have so many axes, that do not fit each other or what goes in."""
+    """Refuses layers, whose weights have this number of axes, that do not fit each other or the input."""
     require(weights, "it has one layer or more")
     require(all(one.ndim == axes for one in weights), f"a layer's weights have {axes} axes")
     shapes = [one.shape for one in weights]

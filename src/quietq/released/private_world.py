@@ -242,7 +242,7 @@ class PrivateWorld(Publishable, tag="world"):
 
         Args:
             options: Those of `PrivateWorldEnv` (`steps`, `ensemble`, `halt`, `noise`); `copies` for a vector
-                environment of so many copies, and `stable_baselines=True` for one of Stable-Baselines3's kind.
+                environment of this number of copies, and `stable_baselines=True` for one of Stable-Baselines3's kind.
 
         """
         from quietq.worlds.private_env import environment  # a room to the right: this is a way of calling it

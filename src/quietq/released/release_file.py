@@ -91,7 +91,7 @@ class OpenedFile:
         return mark(self.certificate)
 
     def values(self, states: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points outputs"]:
-        """The released values at so many states, always with an axis of outputs."""
+        """Returns the released values at states, always with an axis of outputs."""
         found = self.function(states[:, 0] if self.box.dimension == 1 else states)
         return np.asarray(found, np.float64).reshape(len(states), -1)
 

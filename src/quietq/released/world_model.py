@@ -108,7 +108,7 @@ class WorldModel:
         return found
 
     def affordable(self, spaces: Spaces, people_times_mu: float) -> "WorldModel":
-        """The same with the highest degree, up to the one asked for, that so many people and this budget can carry.
+        """Returns the same with the highest degree, up to the one asked for, that people and budget can carry.
 
         The noise of a step grows with the number of its features, in all of them. It is a public rule, and 1 is always
         taken.

@@ -189,7 +189,7 @@ class OwnReward(gymnasium.Wrapper):
 
     Args:
         env: The environment, single, and without recorders of rewards underneath.
-        relation: A LipschitzBall or a SupBall: what one person can change of the reward.
+        relation: A LipschitzBall or a SupBall: the most that one person can change the reward.
         budget: The (epsilon, delta) of all rewards together, with a delta above 0.
         on: What the reward is a function of: "next-state", "state" or "state-action".
         state: The part of an observation that is the state, as for `PrivateReward`.

@@ -246,7 +246,7 @@ def plan(reward: RewardFunction, cells: int = CELLS) -> Int[np.ndarray, "steps p
 
     Args:
         reward: A function of many states.
-        cells: The grid has so many cells.
+        cells: The number of cells of the grid.
 
     """
     rows: list[np.ndarray] = []
@@ -265,7 +265,7 @@ def best_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> flo
 
     Args:
         reward: A function of many states; by default the paper's.
-        cells: The grid has so many cells.
+        cells: The number of cells of the grid.
 
     """
     return _backward(reward, cells, lambda _, q: q.max(axis=0))
@@ -276,7 +276,7 @@ def worst_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> fl
 
     Args:
         reward: A function of many states; by default the paper's.
-        cells: The grid has so many cells.
+        cells: The number of cells of the grid.
 
     """
     return _backward(reward, cells, lambda _, q: q.min(axis=0))
@@ -287,7 +287,7 @@ def random_return(reward: RewardFunction = walk_reward, cells: int = CELLS) -> f
 
     Args:
         reward: A function of many states; by default the paper's.
-        cells: The grid has so many cells.
+        cells: The number of cells of the grid.
 
     """
     return _backward(reward, cells, lambda _, q: q.mean(axis=0))
@@ -301,7 +301,7 @@ def policy_return(policy: WalkPolicy, reward: RewardFunction = walk_reward, cell
     Args:
         policy: A function of states, or an array on the grid of `cells` + 1 points.
         reward: A function of many states; by default the paper's.
-        cells: The grid has so many cells.
+        cells: The number of cells of the grid.
 
     """
     states = _grid(cells)
@@ -316,7 +316,7 @@ def score(policy: WalkPolicy, reward: RewardFunction = walk_reward, cells: int =
     Args:
         policy: A function of states, or an array on the grid of `cells` + 1 points.
         reward: A function of many states; by default the paper's.
-        cells: The grid has so many cells.
+        cells: The number of cells of the grid.
 
     """
     worst, best = worst_return(reward, cells), best_return(reward, cells)
@@ -358,7 +358,7 @@ def _after_move(values: np.ndarray) -> Float[np.ndarray, "2 points"]:
 FIRST_SPREADS = (2.0, 0.5, 0.1)
 """How large the weights of the first candidates are, by turns."""
 MOST_DEVIATIONS = 10.0
-"""A linear policy takes states that are farther out, in deviations from where states lie, for being that far out."""
+"""A linear policy clips states to this number of standard deviations from their mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,7 +367,7 @@ class LinearPolicy:
 
     spaces: Spaces
     weights: Float[np.ndarray, "*copies inputs outputs"]
-    """Of a constant, and of each coordinate in deviations from where states lie."""
+    """Weights of a constant, and of each coordinate in standard deviations from the states' mean."""
     middle: Float[np.ndarray, " states"]
     deviation: Float[np.ndarray, " states"]
     made_in: PrivateWorld | None = field(default=None, repr=False)

@@ -382,7 +382,7 @@ class PolicyCheck(Mechanism):
             world: The world that the policy is played in; without it there are no votes.
             wanted: What the policy must be worth in a person's own world.
             steps: How many steps it is played for.
-            returns: The public range of people's own returns; by default what so many steps can come to.
+            returns: The public range of people's own returns; by default what `steps` steps can come to.
             threshold: From which share of the people on votes are for it.
 
         """

@@ -27,8 +27,8 @@ from quietq.worlds.world import Info
 ENSEMBLE = 8
 """Plausible worlds that plans are to hold in; chosen on the development systems."""
 HALT = 10.0
-"""How many deviations away from the mean of people's states nobody was; chosen on the development systems: nearer halts
-keep plans from goals at the rim of people's steps."""
+"""An episode ends this many standard deviations from the mean of people's states; chosen on the development systems:
+nearer halts keep plans from goals at the rim of people's steps."""
 _PLACES = 1000
 """States at which it is asked what a poor step of people's is worth."""
 
@@ -192,10 +192,10 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
     """A private world for Gymnasium; any number of copies may be made of it.
 
     Episodes are truncated after `steps`. Each is played in one of `ensemble` worlds that are plausible by the release's
-    known noise, so that what is learned holds in all of them; 1 is the released world alone. A step is halted where
-    nobody was, `halt` deviations of people's states away from their mean (None for never): the episode ends, and every
-    step that is left costs what a poor step of people's does, so that leaving does not pay.
-    `halted_share` tells how many of the episodes so far ended so: what was learned where many did is not to be trusted.
+    known noise, so that what is learned holds in all of them; 1 is the released world alone. An episode is
+    halted where nobody was, more than `halt` standard deviations from the mean of people's states (None for never): it
+    ends, and every remaining step costs what a poor step of people's does, so that leaving does not pay.
+    `halted_share` is the share of episodes so far that ended so: distrust what was learned while it was large.
     """
 
     metadata: Info = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own; names are added to it)
@@ -328,7 +328,7 @@ Seen = Float32[np.ndarray, "copies d"]
 
 
 def environment(world: PrivateWorld, copies: int | None = None, stable_baselines: bool = False, **options: Any) -> Any:
-    """A private world for Gymnasium: one environment, or a vector environment of so many copies.
+    """A private world for Gymnasium: one environment, or a vector environment of a number of copies.
 
     Stable-Baselines3 takes no vector environment but its own kind: with `stable_baselines` it is one of those.
     """

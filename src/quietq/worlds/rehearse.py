@@ -52,7 +52,7 @@ class MadeUpPeople:
     """The most steps of an episode; everybody has one episode."""
 
     def __call__(self, people: int, seed: int) -> Sessions:
-        """The sessions of so many people, the same for the same seed."""
+        """Returns the sessions of this number of people, the same for the same seed."""
         import polars as pl
 
         rng, space = np.random.default_rng(seed), self.env.action_space
@@ -114,7 +114,7 @@ class MadeUpPeople:
 
 @dataclass(frozen=True)
 class ExpectedScore:
-    """What one way does with so many people, draw by draw."""
+    """What one way reaches with a number of people, draw by draw."""
 
     way: str
     people: int
@@ -218,10 +218,10 @@ def rehearse(
         ways: What is tried, by name: a model of a world to plan in, or None for a clone.
         sizes: The numbers of people that are tried besides; by default half and twice as many.
         draws: How many releases there are of each way and size.
-        minutes: After so many no further draw is begun; the first is always made.
+        minutes: The time after which no further draw is begun; the first is always made.
         seed: Makes it repeatable.
-        tell: Told beforehand about how many minutes it takes, by a draw of few people.
-        progress: Told how many releases were made, and how many there are to be.
+        tell: Is called beforehand with about how many minutes it takes, by a draw of few people.
+        progress: Is called with how many releases were made, and how many there are to be.
 
     """
     instance("budget", budget, Budget, "a Budget(epsilon, delta)")

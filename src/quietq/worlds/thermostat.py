@@ -33,7 +33,7 @@ class ThermostatWorld(World):
     power: float = 1.5
     """Degrees that heating adds in a step, and cooling takes away."""
     noise: float = 1.0
-    """A draught adds up to so many degrees in a step, up or down, uniformly."""
+    """The most degrees that a draught adds in a step, up or down, uniformly."""
     liked: float = 23.5
     spread: float = 2.0
     tolerance: float = 8.0

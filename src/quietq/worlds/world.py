@@ -62,7 +62,7 @@ class World(ABC):
 
     @abstractmethod
     def relation(self, people: int) -> Relation:
-        """What replacing one of so many people can change, by the bounds that are declared for each person."""
+        """Returns what replacing one of `people` can change, by the bounds that are declared for each person."""
 
     def mean_reward(self) -> Any:
         """The reward, not private, in the form that a mechanism for `relation` takes.
@@ -95,7 +95,7 @@ def unflat(states: object, dimension: int) -> np.ndarray:
 def chances_of(
     policy: object, points: int, actions: int, steps: int | None = None
 ) -> Float[np.ndarray, "*steps points actions"]:
-    """What a policy gave, as probabilities: an action for each of so many states, or a row of probabilities.
+    """Returns what a policy gave, as probabilities: an action for each state, or a row of probabilities.
 
     There may be an axis of so many `steps` in front.
     """

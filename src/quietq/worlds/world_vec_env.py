@@ -13,7 +13,7 @@ from quietq.worlds.world import Info
 
 
 class WorldVecEnv(VecEnv):
-    """A VecEnv of so many copies: `PPO("MlpPolicy", WorldVecEnv(world, 16, steps=500))`, with the options of `env`."""
+    """A VecEnv of copies: `PPO("MlpPolicy", WorldVecEnv(world, 16, steps=500))`, with the options of `env`."""
 
     def __init__(self, world: PrivateWorld, copies: int, **options: Any) -> None:
         self.env = WorldCopies(world, copies, **options)

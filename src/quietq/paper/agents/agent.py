@@ -98,7 +98,7 @@ def evaluate(
 
 
 def _play(env: Environment, reward: Any, choose: Callable[[np.ndarray], np.ndarray], episodes: int, seed: int) -> float:
-    """The mean return of so many episodes; of a vector environment's copies, each plays its share.
+    """Returns the mean return of this number of episodes; of a vector environment's copies, each plays its share.
 
     Taking those that end first instead would prefer short ones.
     """

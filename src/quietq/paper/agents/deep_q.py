@@ -80,7 +80,7 @@ class DeepQ(Method):
 
     @property
     def first_step(self) -> int:
-        """The first gradient step comes after so many steps."""
+        """The number of steps before the first gradient step."""
         return -(-self.start // self.train_every) * self.train_every
 
     def check(self, spaces: EnvironmentSpaces, steps: int) -> None:

@@ -189,7 +189,7 @@ def _learn(training: Training, env: Environment, core: Method, one: Runs, number
 def loop(
     method: Method, env: Environment, steps: int, one: Runs, seed: int | None = None
 ) -> Iterator[tuple[State, np.ndarray, np.ndarray]]:
-    """One run: learns for so many steps of the environment, in all copies together, by its own reward or the run's.
+    """One run: learns for `steps` of the environment, in all copies together, by its own reward or the run's.
 
     It gives, after each step, the learner, its rewards as it got them, one per copy, and where episodes ended. The last
     step's learner is finished by the caller.

@@ -167,7 +167,7 @@ class InLoopMethod(Method):
         return size_bound(self.radius, relation.people)
 
     def operations(self, spaces: EnvironmentSpaces) -> int:
-        """So many operations in a row in float32 whose rounding errors the noise must cover too."""
+        """The number of operations in a row in float32 whose rounding errors the noise must cover too."""
         return 0
 
     def allowance(self, spaces: EnvironmentSpaces) -> float:
@@ -175,10 +175,10 @@ class InLoopMethod(Method):
 
     @abstractmethod
     def noise_shape(self, spaces: EnvironmentSpaces, steps: int) -> tuple[int, ...]:
-        """How many normals a run of so many steps may use: one for each number that is noised."""
+        """Returns how many normals a run of `steps` may use: one for each number that is noised."""
 
     def rounds(self, steps: int) -> int:
-        """How often a run of so many steps noises."""
+        """Returns how often a run of `steps` adds noise."""
         return 1
 
     @property
@@ -246,7 +246,7 @@ class InLoopMethod(Method):
         """What the certificate assumes besides what all such methods do."""
 
     def query(self, spaces: EnvironmentSpaces, steps: int) -> Query:
-        """Returns what a run of so many steps asks, all rounds together.
+        """Returns the query of a run of `steps`, all rounds together.
 
         The sensitivity is by the relation and the method's norm, and apart from it the noise has the scale that
         compiled code is handed: the certificate holds the two against each other.

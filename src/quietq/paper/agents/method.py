@@ -109,7 +109,7 @@ class Method(ABC):
 
     @abstractmethod
     def certificate(self, spaces: EnvironmentSpaces, steps: int) -> Certificate:
-        """What is promised for a run of so many steps with noise from the operating system."""
+        """Returns what is promised for a run of `steps` with noise from the operating system."""
 
     def check(self, spaces: EnvironmentSpaces, steps: int) -> None:  # noqa: B027 (most methods have nothing to refuse)
         """Refuses what cannot work, before anything is drawn or spent."""

@@ -107,7 +107,7 @@ def make_network(
 
 
 def check_knots(name: str, knots: int, dimension: int, other: str) -> None:
-    """Refuses so many knots a coordinate that there are too many in all; `other` is what else might be done."""
+    """Refuses a number of knots a coordinate that gives too many in all; `other` is what else might be done."""
     made = knots**dimension
     if made <= MOST_FEATURES:
         return

@@ -103,7 +103,7 @@ def protect(
 
 
 def room(numbers: int, mu: float) -> float:
-    """How much larger noise of so many numbers in all must be, because what it goes on was rounded before.
+    """Returns how much larger noise of this number of values must be, because what it is added to was rounded before.
 
     Theorem. A round of D numbers whose noise has size s, with rewards worth mu_j of it, is worth
     (mu_j + 2^-18 sqrt(D))/room after rounding: both neighbours' numbers move by half a step, 2^-18 s, at the most. All

@@ -89,7 +89,7 @@ class Discretised:
         return np.einsum("sa,sat->st", policy, self.transitions)
 
     def hats(self, knots: int) -> Float[np.ndarray, "n features"]:
-        """Hat functions on a coarser grid of so many knots a coordinate, at the grid's points."""
+        """Returns hat functions on a coarser grid of this number of knots a coordinate, at the grid's points."""
         corners, shares = corners_of(self.world.box, knots - 1, self.states)
         features = np.zeros((len(self.states), knots**self.world.box.dimension))
         np.add.at(features, (np.arange(len(features))[:, None], corners), shares)
@@ -105,7 +105,7 @@ class Discretised:
 
 
 def discretise(world: World, points: int | None = None) -> Discretised:
-    """A world of one or two coordinates on a grid of so many points a coordinate.
+    """A world of one or two coordinates on a grid of a number of points a coordinate.
 
     Chance is integrated by the midpoint rule, which for uniform moves is exact but for the ends.
     """

@@ -122,7 +122,7 @@ class Trainings:
         }
 
     def run(self, runs: int, progress: Callable[[int, int], None] | None = None) -> Seen:
-        """What is seen of so many runs a world; `progress` hears how many batches of how many are there."""
+        """Returns what is observed of `runs` a world; `progress` hears how many batches of how many are there."""
         batches, tell = -(-2 * runs // BATCH), progress or (lambda done, of: None)
         found = [self._batch(0)]  # alone: threads that meet would compile the same program twice
         tell(1, batches)

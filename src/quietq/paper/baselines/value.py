@@ -45,7 +45,7 @@ class ValueNoise(Averaging, InLoopMethod):
     explore: float = option(0.5, "Share of random actions after the first round.", share)
 
     def rounds(self, steps: int) -> int:
-        """How many releases so many steps make; the last round may be a short one."""
+        """Returns how many releases `steps` make; the last round may be a short one."""
         return -(-steps // self.round_steps)
 
     def operations(self, spaces: EnvironmentSpaces) -> int:
@@ -87,7 +87,7 @@ class ValueNoise(Averaging, InLoopMethod):
 
     def _release(self, state: ValueState, noise: NoiseDraw) -> ValueState:
         mine, before, seen = state.unreleased, state.public, state.unreleased.seen
-        scale = noise.scale * jnp.sqrt(seen.sum())  # one round moves so many means
+        scale = noise.scale * jnp.sqrt(seen.sum())  # one round moves this many means
         means = protect(mine.means(), noise.normals[state.round], scale)
         weight = jnp.where(seen, mine.weight, 0.0)
         public = Averages(

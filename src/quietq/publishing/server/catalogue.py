@@ -22,7 +22,7 @@ from quietq.released.release_file import OpenedFile, Privacy, open_bytes, read
 from quietq.released.signature import fingerprint, require_signer, signed_in_words
 
 ID_DIGITS = 16
-"""So many digits of its hash name a release; more of them work too."""
+"""A release is named by this number of digits of its hash; more of them work too."""
 
 
 What = Literal["agent", "function", "world", "policy values"]

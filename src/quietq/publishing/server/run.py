@@ -45,7 +45,7 @@ def serve(
     as_json: bool = False,
     key: bytes | None = None,
 ) -> None:
-    """Serves the files until it is told to stop (SIGTERM or SIGINT); with a public `key`, only what it signed."""
+    """Serves the files until it is stopped (SIGTERM or SIGINT); with a public `key`, only what it signed."""
     count("--workers", workers, most=256)
     files = [read_served(path) for path in paths]
     catalogue = open_catalogue(files, key)
