@@ -19,7 +19,7 @@ import quietq as qq
 
 app = typer.Typer(
     name="quietq",
-    help="Learn from a reward that belongs to people, and publish the result without giving any of them away.",
+    help="Release private rewards, environments and policies from people's data, once, with a certificate.",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
 )

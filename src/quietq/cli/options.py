@@ -130,7 +130,7 @@ Plot = Annotated[Path | None, typer.Option(help="A picture of what is released, 
 
 # Rows of people
 
-Engine = Annotated[Literal["local", "ray"] | None, typer.Option(help="Where people are added up; default local.")]
+Engine = Annotated[Literal["local", "ray"] | None, typer.Option(help="Where people are summed; default local.")]
 Person = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the person's name; default person.")]
 Box = Annotated[
     list[str] | None,
@@ -167,7 +167,7 @@ Episode = Annotated[
 StepColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of the steps' order; default: the order of rows.")
 ]
-Every = Annotated[float | None, typer.Option(help="By how much it grows from one step to the next; default 1.")]
+Every = Annotated[float | None, typer.Option(help="Difference of that column between consecutive steps; default 1.")]
 State = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column of the state; give it once per coordinate; default state."),
@@ -175,14 +175,14 @@ State = Annotated[
 RewardColumn = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the reward; default reward.")]
 LowReward = Annotated[float | None, typer.Option(help="Smallest reward of a step; public. Required.")]
 HighReward = Annotated[float | None, typer.Option(help="Largest reward of a step; public. Required.")]
-End = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that is 1 where an episode ended by itself.")]
-Cut = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that is 1 where an episode was cut off.")]
+End = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that is 1 where an episode terminated.")]
+Cut = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column that is 1 where an episode was truncated.")]
 
 # Attacks
 
 Runs = Annotated[int, typer.Option(help="Runs under r, and as many under r', at least 40; most are judged.")]
-Confidence = Annotated[float, typer.Option(help="With which the bounds hold together.")]
-Seed = Annotated[int, typer.Option(help="Of all randomness: audits are simulations.")]
+Confidence = Annotated[float, typer.Option(help="Confidence with which all bounds hold together.")]
+Seed = Annotated[int, typer.Option(help="Seed of all randomness: audits are simulations.")]
 AuditedWorld = Annotated[
     str | None,
     typer.Option(help="One of the worlds that `quietq worlds` lists; default walk.", autocompletion=complete(WORLDS)),

@@ -127,7 +127,7 @@ def train(
     ] = None,
     box: Annotated[
         list[str] | None,
-        typer.Option(metavar="LOW HIGH", help="Hold a Gymnasium id's observations to it; once per coordinate."),
+        typer.Option(metavar="LOW HIGH", help="Clip a Gymnasium id's observations to it; once per coordinate."),
     ] = None,
     ledger: LedgerUrl = None,
     source: LedgerSource = None,
@@ -215,7 +215,7 @@ def audit(
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of each training; default 5000.")] = None,
     hyper_parameters: HyperParameters = None,
-    seed: Annotated[int | None, typer.Option(help="Of all randomness: audits are simulations; default 0.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all randomness: audits are simulations; default 0.")] = None,
     out: AuditFolder = None,
     config: Config = None,
     as_json: AsJson = False,

@@ -51,7 +51,7 @@ def plan(
     options: Annotated[int, typer.Option(help="Among how many options each comparison chooses.")] = 2,
     useful: Annotated[float, typer.Option(help="Smallest correlation at which a reward is useful.")] = 0.9,
     draws: Annotated[int, typer.Option(help="Simulations of each; more of them make better numbers.")] = 5,
-    seed: Annotated[int, typer.Option(help="Makes the simulations repeatable.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the simulations.")] = 0,
     env: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +66,7 @@ def plan(
     low: LowReward = None,
     high: HighReward = None,
     steps: Annotated[int, typer.Option(help="Of sessions: the most steps of an episode.")] = 300,
-    wanted: Annotated[float | None, typer.Option(help="Of sessions: the return from which on a policy works.")] = None,
+    wanted: Annotated[float | None, typer.Option(help="Of sessions: the least return of a policy that works.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Take about a minute: fewer draws.")] = False,
     plot: Annotated[Path | None, typer.Option(help="A picture of what to expect, .png or .svg.")] = None,
     config: Config = None,
@@ -301,7 +301,7 @@ def worlds(
     people: Annotated[int, typer.Option(help="Number of people whose mean the reward is.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the worlds to train in, and what must stay hidden there; any Gymnasium id will do too."""
+    """List the worlds to train in, and their neighbouring relations; any Gymnasium id will do too."""
     from quietq.privacy.checks import plural
     from quietq.worlds import WORLDS, find_world
     from quietq.worlds.environment import gymnasium_id

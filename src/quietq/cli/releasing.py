@@ -419,7 +419,7 @@ def world(
     degree: Annotated[
         int | None,
         typer.Option(
-            help="Of the polynomials of state and action that changes of the state are made of: a higher one has more "
+            help="Degree of the polynomials of state and action that model changes of the state; a higher one has more "
             "noise; default 1."
         ),
     ] = None,
@@ -433,7 +433,7 @@ def world(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a world of people's logged sessions private, once: to train in with any RL library."""
+    """Make a private world of people's logged sessions, once: an environment to train in with any RL library."""
     from quietq.cli.report.pictures import plot_world
     from quietq.released.private_world import spreads
 
@@ -591,14 +591,14 @@ def evaluate_policies(
         tuple[float, float] | None,
         typer.Option(help="Range that each person's weighted return is clipped to; public. Required."),
     ] = None,
-    discount: Annotated[float, typer.Option(help="Of later rewards.")] = 1.0,
+    discount: Annotated[float, typer.Option(help="Discount factor of later rewards.")] = 1.0,
     per_step: Annotated[
         bool, typer.Option("--per-step", help="Divide each episode's return by its number of steps.")
     ] = False,
     against: Annotated[
         str | None, typer.Option(metavar="NAME", help="Policy that all others are compared with.")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Of all intervals together.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Simultaneous confidence of all intervals.")] = 0.95,
     epsilon: NeededEpsilon = None,
     delta: NeededDelta = None,
     out: Out = None,
@@ -607,7 +607,7 @@ def evaluate_policies(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what policies would have been worth to the people of logged sessions."""
+    """Estimate privately what policies would have been worth to the people of logged sessions."""
     if policy is None or returns is None or epsilon is None or delta is None:
         raise missing("Evaluating policies needs", policy=policy, returns=returns, epsilon=epsilon, delta=delta)
     budget = qq.Budget(epsilon, delta)
