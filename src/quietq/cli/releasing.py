@@ -598,7 +598,7 @@ def evaluate_policies(
     against: Annotated[
         str | None, typer.Option(metavar="NAME", help="Policy that all others are compared with.")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Simultaneous confidence of all intervals.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of all intervals jointly.")] = 0.95,
     epsilon: NeededEpsilon = None,
     delta: NeededDelta = None,
     out: Out = None,
