@@ -4,7 +4,8 @@ Theorem (Dong, Roth & Su 2022; for adaptively chosen mu_i Smith & Thakurta 2022)
 all earlier outputs, are together sqrt(sum mu_i^2)-GDP, exactly; the mu_i may be chosen as one goes along, as long as
 the sum of squares is capped beforehand. Of releases that have no mu, epsilons and deltas add up, under a cap of their
 own (Rogers, Roth, Ullman & Vadhan 2016). Both kinds at once are a concurrent composition, which costs no more than one
-after the other (Vadhan & Zhang 2023): (epsilon + epsilon_apart, delta + delta_apart) in all.
+after the other (Vadhan & Zhang 2023): (epsilon + epsilon_apart, delta + delta_apart) in all. Proofs:
+docs/theory.md#adaptive-composition, docs/theory.md#two-caps.
 
 What then holds are the caps: the theorems are filters, not odometers, so the sums so far are a promise only if the
 number and the sizes of the releases did not depend on earlier outputs.
