@@ -4,8 +4,7 @@ Theorem (Dong, Roth & Su 2022; for adaptively chosen mu_i Smith & Thakurta 2022)
 all earlier outputs, are together sqrt(sum mu_i^2)-GDP, exactly; the mu_i may be chosen as one goes along, as long as
 the sum of squares is capped beforehand. Of releases that have no mu, epsilons and deltas add up, under a cap of their
 own (Rogers, Roth, Ullman & Vadhan 2016). Both kinds at once are a concurrent composition, which costs no more than one
-after the other (Vadhan & Zhang 2023): (epsilon + epsilon_apart, delta + delta_apart) in all. Proofs:
-docs/theory.md#adaptive-composition, docs/theory.md#two-caps.
+after the other (Vadhan & Zhang 2023): (epsilon + epsilon_apart, delta + delta_apart) in all.
 
 What then holds are the caps: the theorems are filters, not odometers, so the sums so far are a promise only if the
 number and the sizes of the releases did not depend on earlier outputs.
@@ -19,7 +18,7 @@ and without an account a second release is refused, and with accounts all of the
 mark is a name, so that copies and pickles carry it along; which names are spent, and to what account, is known to the
 process that made them, and any other process is refused unless a ledger counts for both.
 
-Proof: docs/theory.md#two-caps.
+Proofs: docs/theory.md#adaptive-composition and docs/theory.md#two-caps.
 """
 
 import math
