@@ -1,4 +1,4 @@
-"""From the errors of an attack to lower bounds on epsilon and mu, valid at a stated confidence.
+"""The errors of an attack give lower bounds on epsilon and mu, valid at a stated confidence.
 
 A test that was fixed beforehand, threshold included, guesses for each independent run whether it was made from r
 ("without") or from its neighbour r' ("with"). Few errors refute a promise, by Clopper and Pearson's exact intervals.

@@ -16,7 +16,7 @@ from quietq.audit.bounds import Errors, epsilon_lower, mu_lower
 from quietq.privacy import InvalidInput
 
 SHRINKAGES = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 1.0)
-"""Of the covariance, to choose from: the least of them see directions that have no noise at all."""
+"""Shrinkages of the covariance to choose from: the least of them detect directions that have no noise at all."""
 LEARNED_SHARE = 0.25  # of the runs, to learn a score or only its thresholds on; they are not judged
 _TRIED = 161
 """Thresholds that are compared by the bounds which they are expected to give."""

@@ -122,7 +122,7 @@ class BestTest:
         return queries
 
     def score(self, side: int, seed: int) -> float:
-        """Of a simulated release of `before` (side 0) or `after`: above 0 where the second is the likelier."""
+        """Scores a simulated release of `before` (side 0) or `after`: above 0 where the second is likelier."""
         entropy, scores = SeededEntropy(seed), list[float]()
 
         def answer(query: Query, numbers: list[np.ndarray]) -> np.ndarray:

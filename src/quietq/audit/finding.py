@@ -26,7 +26,7 @@ class Promise:
 
     @classmethod
     def of_mechanism(cls, mechanism: Mechanism) -> "Promise":
-        """As its certificate will state it: pure noise has no mu and needs no delta."""
+        """Returns the promise that its certificate will state: pure noise has no mu and needs no delta."""
         cost, budget = mechanism.cost, mechanism.budget
         return cls("certified", budget.epsilon, budget.delta if cost.mu is not None else cost.delta or 0.0, cost.mu)
 

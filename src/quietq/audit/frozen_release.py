@@ -124,7 +124,7 @@ class Frozen:
         return float(self.shares(differences).max())
 
     def shares(self, differences: Sequence[np.ndarray]) -> Float[np.ndarray, " queries_and_promise"]:
-        """Of each query's stated sensitivity and, in the end, of all that the budget promises."""
+        """Returns the shares of each query's stated sensitivity and, in the end, of all that the budget promises."""
         pairs = list(zip(self.queries, differences, strict=True))
         each = [query.law.distance(difference) / query.sensitivity for query, difference in pairs]
         given_away = math.fsum(-query.law.log_density(difference) for query, difference in pairs)
@@ -136,7 +136,7 @@ class Frozen:
         return np.array([*each, promised]) / self._size
 
     def movement(self, name: str, share: float, by: str) -> Movement:
-        """Of one query in its own norm; of several, over what is stated."""
+        """Returns the movement of one query in its own norm; of several, over what is stated."""
         if len(self._transcript) > 1:
             return Movement(name, 1.0, share, by, "stated")
         query = self._transcript[0].query

@@ -98,7 +98,7 @@ def moves(relation: Relation, look: Look, rng: np.random.Generator) -> Moves:
 
 @moves.register
 def _(ball: SupBall, look: Look, rng: np.random.Generator) -> Moves:
-    """As rough as one likes."""
+    """Returns moves that are as rough as one likes."""
     yield "constant", lambda states: np.full(len(states), ball.radius)
     for frequency in rng.uniform(1e5, 1e6, 20):
         yield "random", lambda states, f=frequency: ball.radius * np.sign(np.cos(f * states))
@@ -192,7 +192,7 @@ class _Lines:
                 yield np.maximum(path - path.max() + self._ball.radius, -self._ball.radius)
 
     def _farthest_corner(self) -> Values | None:
-        """Of the body of values at a few equally spaced knots, if it has few enough."""
+        """Returns the farthest corner of the body of values at a few equally spaced knots, if it has few enough."""
         pieces, ball = len(self._places) - 1, self._ball
         if not 1 <= pieces <= MOST_PIECES or not np.allclose(self._places, np.linspace(0, 1, pieces + 1)):
             return None

@@ -85,7 +85,7 @@ class Person:
     by: str
     rows: Rows
     numbers: list[np.ndarray]
-    """Of every query, with nobody else there."""
+    """The person's part of every query, with nobody else there."""
 
 
 class RowPair(NamedTuple):
@@ -170,7 +170,7 @@ class RowSearch:
                 )
 
     def _differ(self, one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
-        """By more than what the noise allows for rounding that depends on the batch."""
+        """Says whether they differ by more than what the noise allows for rounding that depends on the batch."""
         for query, difference in zip(self._frozen.queries, _less(one, other), strict=True):
             allowed = BATCH_ROUNDING * math.sqrt(difference.size) * self._crowd.people / 2
             if not query.law.distance(difference) <= allowed * query.sensitivity:
@@ -203,7 +203,7 @@ class RowSearch:
         return _less(person.numbers, self._people[0].numbers)
 
     def _far(self) -> Person:
-        """Of all corners, that which is the farthest from nobody."""
+        """Returns the corner that is farthest from a person without rows."""
         single = [person for person in self._single() if person.by == "one row"]
         return max(single, key=lambda person: self._frozen.shares(self._part(person))[-1])
 

@@ -215,12 +215,12 @@ Radius = Annotated[
 
 
 def missing(sentence: str, **options: object) -> "qq.InvalidInput":
-    """The refusal that names those of the options that were not given."""
+    """Returns the refusal that names those of the options that were not given."""
     return qq.InvalidInput(f"{sentence} {dashed(*(name for name, value in options.items() if value is None))}.")
 
 
 def given(**options: object) -> dict[str, object]:
-    """Those of the options that were given."""
+    """Returns those of the options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
 

@@ -29,7 +29,7 @@ from quietq.cli.options import (
 
 PANEL = "Before you spend anything"
 QUICK_DRAWS = 2
-"""Of a plan for ratings or comparisons with --quick."""
+"""The number of draws of a plan for ratings or comparisons with --quick."""
 
 
 @app.command(rich_help_panel=PANEL)

@@ -51,13 +51,13 @@ from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 from quietq.privacy.errors import EngineFailed, InvalidInput, QuietqError
 
 BYTES_IN_MEMORY = 2**30
-"""Of everybody's cleaned rows; beyond, they are put down in files."""
+"""The size of everybody's cleaned rows from which on they are spilled to files."""
 BYTES_OF_A_BUCKET = 2**27
 """That are arranged at a time: every worker holds some copies of that."""
 BYTES_AT_ONCE = 2**23
-"""Of small buckets that are arranged, and asked, together: few enough for the processor's cache."""
+"""The size of small buckets that are processed together: few enough for the processor's cache."""
 MOST_ROWS = 10_000
-"""Of one person; of whoever has more, a sample counts."""
+"""The most rows of one person; of whoever has more, a sample counts."""
 BUCKETS = 64
 """Into which rows are dealt; at most 256."""
 PREFIX = "quietq-rows-"
@@ -78,7 +78,7 @@ class Buckets:
     """Everybody's rows, in memory or in files that are removed together with this, and a first sum over them."""
 
     buckets: list[Bucket | Path] | None
-    """To be asked again and again; None where rows were not kept, and nothing can be asked besides the first."""
+    """The buckets that are queried again; None where rows were not kept, and only the first query is possible."""
     engine: Engine
     first: Statistic
     first_sum: Tally
@@ -103,7 +103,7 @@ class Buckets:
 Part = pl.DataFrame | Path
 """Rows that were dealt into a bucket, or the file that they were put down in."""
 Hands = defaultdict[int, list[Part]]
-"""By the number of a bucket, what was dealt into it, in the order in which it came."""
+"""What was dealt into each bucket, by its number, in the order in which it came."""
 
 
 def read_buckets(
@@ -181,7 +181,7 @@ class _Share(NamedTuple):
     number: int
 
     def rows(self, schema: Schema) -> pl.DataFrame:
-        """Of somebody whose rows alone are too many, a sample is kept while they are read."""
+        """Returns the rows. Of somebody whose rows alone are too many, a sample is kept while they are read."""
         held: list[pl.DataFrame] = []
         for part in self.parts:
             rows = pl.read_parquet(part, glob=False) if isinstance(part, Path) else part

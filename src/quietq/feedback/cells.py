@@ -22,7 +22,7 @@ class Cells:
     count: int
     """Number of cells."""
     rule: Callable[[np.ndarray], np.ndarray]
-    """From an array of states, one a row, to the number of each one's cell; any other number is in no cell."""
+    """A function from states, one a row, to the number of each one's cell; any other number is in no cell."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", count("cells", self.count))

@@ -1,4 +1,4 @@
-"""From a person's ratings to a function that keeps its declared range and slope, whatever the rows say.
+"""A person's ratings become a function that keeps its declared range and slope, whatever the rows say.
 
 Theorem (McShane 1934). With ratings y_i in [low, high] at states x_i of [0, 1] and a slope L, both
 
@@ -113,7 +113,7 @@ class Extension(Statistic):
         tally.people += len(starts)
 
     def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "dimension grid"]:
-        """To some places of float64 (`noise.rounding.FLOAT64`), which counts what is rounded here."""
+        """Returns the mean to some places of float64 (`noise.rounding.FLOAT64`), which counts what is rounded here."""
         begin, kinks, cells, parts = tally.sums
         carried, parts = np.divmod(parts, 2**self.bits)
         over, parts = np.divmod(np.cumsum(parts, axis=1), 2**self.bits)

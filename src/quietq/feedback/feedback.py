@@ -83,7 +83,7 @@ class Feedback:
 
     @cached_property
     def clipped(self) -> tuple[Assumption, ...]:
-        """To what each person is clipped."""
+        """Returns the assumptions that state to what each person is clipped."""
         return (Code.PERSON_CLIPPED(),)
 
     @cached_property
@@ -118,7 +118,7 @@ class Feedback:
 
     @cached_property
     def slope(self) -> float | None:
-        """Of the mean, over the width of the box, if it is declared."""
+        """Returns the slope of the mean over the width of the box, if it is declared."""
         return None
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
@@ -237,7 +237,7 @@ def named(what: str, given: Items) -> tuple[str, ...]:
 
 
 def box_of(name: str, given: object, what: str, columns: int) -> Box:
-    """As it was declared: a pair (low, high) for each column, or one for all of them."""
+    """Returns the box as it was declared: a pair (low, high) for each column, or one for all of them."""
     box = Box.of(given)
     if box.dimension == 1 < columns:
         box = Box(box.low * columns, box.high * columns)

@@ -165,7 +165,7 @@ class ImitationGradient(Vector):
         tally.people += people - len(starts)
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
-        """Of people who have exactly as many rows each as there are `places`."""
+        """Returns the vectors of people who have exactly as many rows each as there are `places`."""
         gradients = self.gradients(columns)
         return gradients / (np.linalg.norm(gradients, axis=1, keepdims=True) + SMALLEST_LENGTH)
 

@@ -23,7 +23,7 @@ from quietq.privacy.checks import STATES_OF_PEOPLE, ask_code
 from quietq.privacy.errors import InvalidInput
 
 Policy = Callable[[np.ndarray], np.ndarray]
-"""From states, shape (states, d), to the probability of each action, shape (states, actions)."""
+"""A function from states, shape (states, d), to the probability of each action, shape (states, actions)."""
 SQUARES = math.sqrt((11 + 5 * math.sqrt(5)) / 8)
 """How much squares count beside the numbers themselves: the most that costs no sensitivity
 (docs/theory.md#policy-values)."""
@@ -35,7 +35,7 @@ class Returns(Vector):
 
     policies: tuple[Policy, ...]
     behaviour: Policy | None
-    """By which actions were chosen; None where each row says how probable its action was."""
+    """The policy by which actions were chosen; None where each row has its propensity."""
     box: Box
     actions: int
     rewards: tuple[float, float]
@@ -150,7 +150,7 @@ def weighted_returns(
 
 
 def states_of(columns: Columns, box: Box) -> Float[np.ndarray, "rows d"]:
-    """In the units of the box, to twelve digits: a 3 that was read is a 3 again, and not a little less."""
+    """Returns states in the units of the box, to twelve digits: a 3 that was read is a 3 again."""
     sides = []
     for i, (low, high) in enumerate(zip(box.low, box.high, strict=True)):
         digits = 11 - math.floor(math.log10(max(abs(low), abs(high))))

@@ -25,7 +25,7 @@ from quietq.feedback.statistic import Columns, Starts, Vector, some_at_once
 from quietq.noise.feature_maps import FeatureMap
 
 Phi = Callable[..., np.ndarray]
-"""From points (rows, d) of the unit box, and actions if there are any, to features (rows, rank)."""
+"""A function from points (rows, d) of the unit box, and actions if there are any, to features (rows, rank)."""
 BATCH_ROUNDING = 2.0**-39
 """The batch dependence of a mean of vectors, from rounding: at most this, times its bound and the root of its size.
 Whoever queries the mean adds it to the sensitivity."""
@@ -41,7 +41,7 @@ class Loss(ABC):
     constant: ClassVar[bool]
     """Whether the rows identify a constant."""
     curvature: float
-    """Of the loss along a feature of variance 1, on average."""
+    """The mean curvature of the loss along a feature of variance 1."""
     spread: float
     """Variance of an answer's slope times a feature."""
     scale: float
@@ -112,7 +112,7 @@ class Chosen(Loss):
     dimension: int
     options: int
     length: int | None = None
-    """Of a segment, about; None where each row is a choice of its own."""
+    """The length of a segment, about; None where each row is a choice of its own."""
 
     constant = False
     scale = 1.5
@@ -311,7 +311,7 @@ class SecondMoments(Vector):
     right_angles = True
     loss: Loss
     centred: Phi
-    """From points of the unit box to coordinates around 0."""
+    """A function from points of the unit box to coordinates around 0."""
     dimension: int
     bound: float = 1.0
 

@@ -226,7 +226,7 @@ class Schema:
     in_order: bool = False
     """Whether a person's rows stay in the order in which they came."""
     states: tuple[str, ...] = ("state",)
-    """By which arguments the columns of states are named."""
+    """The arguments that name the columns of states."""
 
     @property
     def columns(self) -> list[str]:

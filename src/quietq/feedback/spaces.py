@@ -55,7 +55,7 @@ class Spaces:
 
     @cached_property
     def dimension(self) -> int:
-        """Of states and actions together."""
+        """Returns the dimension of states and actions together."""
         return self.states + (self.numbers if self.actions is None else self.actions - 1)
 
     def join(self, states: Any, actions: Any, xp: Any = np) -> Any:

@@ -38,7 +38,7 @@ class Tally:
 
     people: int
     sums: list[np.ndarray]
-    """Of 64 bits, or Python's own (dtype object) where these might not hold them."""
+    """Integers of 64 bits, or Python's own (dtype object) where these might overflow."""
 
     def merge(self, other: "Tally") -> None:
         self.people += other.people

@@ -68,11 +68,11 @@ class Survey(Checked):
     items: int | None = None
     """How many there are to speak of, in place of states in a box."""
     actions: int = 1
-    """Of which each rating names one."""
+    """The number of actions, of which each rating names one."""
     options: int = 2
     """Among which each comparison chooses one."""
     segment_rows: int = 1
-    """Of how many rows each comparison is made, whose rewards are summed."""
+    """The number of rows of each comparison, whose rewards are summed."""
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, SYNTHETIC)
@@ -239,7 +239,7 @@ SYNTHETIC: dict[str, Callable[[Survey, Rewards, int, np.random.Generator], Drawn
     "comparisons": _comparisons,
     "sessions": _sessions,
 }
-"""By the names of `quietq.feedback.FEEDBACK`."""
+"""Synthetic people by the names of `quietq.feedback.FEEDBACK`."""
 
 
 def write_cart_pole_sessions(path: str | os.PathLike[str], people: int = 500, seed: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""From each person's rows to transitions: rows of an episode are paired *after* all rows of the person have met.
+"""Each person's rows become transitions: rows of an episode are paired *after* all rows of the person have met.
 
 A row with a cell that cannot be used stays until then, as a gap: the rows around it are no transition. A row without a
 person, an episode or a step has no place, and is left out; the numbers of the other steps show that there is a gap,
@@ -20,7 +20,7 @@ from quietq.feedback.statistic import Columns, Starts, Statistic, Tally
 AGAIN = "again"
 """A column of transitions, for counts alone: whether the row before has the same step."""
 _FINEST = 1e-6
-"""By so much of the time between them, consecutive steps may be nearer or farther."""
+"""The share of the time between consecutive steps by which it may vary."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Steps(Schema):
     pairs: bool = True
     """Whether an episode's next row holds the next state."""
     every: float | None = 1.0
-    """From one step to the next, the step's number grows by this; None where any later one is the next."""
+    """The difference between the numbers of consecutive steps; None where any later one is the next."""
 
     @property
     def columns(self) -> list[str]:

@@ -136,7 +136,7 @@ class Database:
             return entries_of(connection.execution_options(only_reads=True))
 
     def _create(self) -> None:
-        """In one transaction, so that a table that is there is whole; one that is there is left as it is."""
+        """Creates the table in one transaction, so that it is whole; one that is there is left as it is."""
         if self._file is not None:
             try:
                 os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -154,7 +154,7 @@ class Database:
                         connection.exec_driver_sql(statement)
 
     def _connect_sqlite(self) -> sqlite3.Connection:
-        """To a file that is there; connecting must not make one."""
+        """Connects to a file that is there; connecting must not make one."""
         assert self._file is not None
         uri = f"{self._file.as_uri()}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)

@@ -130,7 +130,7 @@ class LedgerEntry:
     """One entry of the ledger, as it is stored."""
 
     number: int
-    """From 1, without gaps."""
+    """The entries' numbers, from 1 on without gaps."""
     source: str
     body: str
     """What happened, as canonical JSON."""

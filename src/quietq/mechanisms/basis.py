@@ -38,7 +38,7 @@ class StateLawSettings:
     draws_at_once: int = 2**12
     """How many of them are drawn at once, and how many for the ties."""
     certainty: float = 2.0
-    """By how many standard deviations shares must exceed what noise alone shows: a pattern of noise mixes features."""
+    """The least z-score of shares against pure noise: a pattern of noise mixes features."""
     least_share: float = 0.1
     """No bin is taken to hold less than this part of an even share."""
     corrections: int = 6
@@ -190,7 +190,7 @@ class Basis:
     def features(
         self, points: Float[np.ndarray, "rows d"], action: np.ndarray | None = None, *, knots: np.ndarray | None = None
     ) -> np.ndarray:
-        """Of rows: points of the unit box, and actions."""
+        """Returns the features of rows: points of the unit box, and actions."""
         found = self.raw(points, knots)
         if len(self.places) < found.shape[1] or self.actions > 1:
             found = found[:, self.places]
@@ -226,12 +226,12 @@ class StateLaw:
 
     shares: Float[np.ndarray, "d cells"]
     ties: Float[np.ndarray, "numbers numbers"] | None = None
-    """By which independent normal numbers become those behind the coordinates of one state or two; its rows have
+    """The matrix by which independent normals become those behind the coordinates of one state or two; its rows have
     length 1. None if all are independent."""
 
     @classmethod
     def from_marginals(cls, answer: Float[np.ndarray, " size"], sigma: float, bins: int) -> "StateLaw":
-        """From noisy `Marginals`, up to their length; each coordinate is shrunk to uniform by what noise is worth."""
+        """Estimates it from noisy `Marginals`, up to their length, shrunk to uniform by the noise."""
         even = np.concatenate([[0.0], np.full(bins, 1 / bins), [0.0]])
         found = answer.reshape(-1, len(even))
         whole = max(found.sum() / len(found), 0.2)  # clipping shortens all shares alike
@@ -270,7 +270,7 @@ class StateLaw:
         return [np.stack(columns[i : i + d], axis=1) for i in range(0, len(columns), d)]
 
     def tied(self, answer: Float[np.ndarray, " size"], sigma: float, compared: int) -> "StateLaw":
-        """With ties that give the noisy `SecondMoments`, up to their length, of rows that compare so many states."""
+        """Returns it with ties that give the noisy `SecondMoments`, up to their length."""
         d = len(self.shares)
         normals = np.random.default_rng(1).standard_normal((SETTINGS.draws_at_once, d * min(compared, 2)))
         # Covariances that the answer speaks of, beyond those of independent coordinates with these shares.

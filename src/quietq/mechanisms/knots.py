@@ -125,7 +125,7 @@ class OnKnots(Mechanism):
 
     @cached_property
     def expected_error(self) -> float:
-        """With one kink of half the declared slope up and down, which is what a mean over people may well have."""
+        """Returns the error for one kink of half the declared slope, which a mean over people may well have."""
         return math.hypot(self.noise_error(), KINK_LOSS * self._slope / self.pieces**1.5)
 
 
@@ -158,7 +158,7 @@ class ShapedKnots(OnKnots):
         return KnotNoise(sigma, root / sigma)
 
     def noise_error(self) -> float:
-        """Of the curve about its mean."""
+        """Returns the error of the curve about its mean."""
         spread = self.sigma**2 * self.law.covariance  # pyright: ignore[reportAttributeAccessIssue]
         return math.sqrt(float(np.sum(spread * products_about_mean(self.pieces))) / (self.pieces + 1))
 
@@ -286,7 +286,7 @@ class KnotNoise(Gaussian):
     root: Float[np.ndarray, "pieces pieces"]
     """L"""
     inverse: Float[np.ndarray, "pieces pieces"] = field(init=False, repr=False)
-    """Of L, as close as exact noise needs it; where there is none, that is refused before anything is spent."""
+    """The inverse of L, as close as exact noise needs it; where there is none, it is refused."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -295,7 +295,7 @@ class KnotNoise(Gaussian):
 
     @property
     def covariance(self) -> Float[np.ndarray, "pieces pieces"]:
-        """Of L z."""
+        """Returns the covariance of L z."""
         found = self.root @ self.root.T
         return (found + found.T) / 2
 

@@ -344,7 +344,7 @@ def log_odds(ends: PrivateModel, rate: float, points: np.ndarray) -> np.ndarray:
 
 
 def _fraction_kept(rewards: Rounds, reward: Fitted) -> float:
-    """Of the variance from state to state and action to action that was expected, the part that survived shrinkage."""
+    """Returns the fraction of the expected variance over states and actions that survived shrinkage."""
     own, every = reward.basis, rewards.every
     rng = np.random.default_rng(0)
     places = 2**10  # public points at which it is asked how much of a direction is a constant
@@ -383,7 +383,7 @@ class Whitening:
     def __post_init__(self) -> None:
         self._scales = 1 / np.diag(self.matrix)
         self._answers: list[tuple[np.ndarray, np.ndarray]] = []
-        """Of each round T and the noisy moments of T z."""
+        """T and the noisy moments of T z, for each round."""
         self._guess = np.eye(len(self.matrix))
         """The moments as the fit has them, in the coordinates of the last T."""
         self._error = 1.0

@@ -213,7 +213,7 @@ class Path(InKernel):
 
     @cached_property
     def expected_error(self) -> float:
-        """Of each table about its own mean, whose variance is known where it is a path of one coordinate."""
+        """Returns the error about each table's mean, whose variance is known for a path of one coordinate."""
         parts = [about_mean(table[0]) if len(table) == 1 else 1.0 for table in self.tables]
         return self.sigma * math.sqrt(math.fsum(parts))
 

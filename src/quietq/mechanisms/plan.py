@@ -34,7 +34,7 @@ class ExpectedError:
     noise: str
     people: int
     correlations: tuple[float, ...]
-    """Of the released reward with the true mean reward, over uniform states or all items; 0 for a constant."""
+    """Correlations of released and true mean rewards, over uniform states or all items; 0 for a constant."""
     regrets: tuple[float, ...]
     """How far the state, item or (in each state) action that the release likes best is below the best one: 0 is the
     best, 1 a random one."""
@@ -73,7 +73,7 @@ class PeopleNeeded:
     """What was simulated for these and for other numbers of people, to find how many it takes."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Returns what --json prints."""
         names = ("correlation", "spread", "regret")
         each = [asdict(one) | {name: getattr(one, name) for name in names} for one in self.expected]
         for one in each:

@@ -187,7 +187,7 @@ def _by_cell(cells: Cells, table: Float[np.ndarray, "cells_and_none actions"], s
 
 
 def policy_of(what: str, given: AnyPolicy, box: Box, actions: tuple[str, ...]) -> Policy:
-    """As a function from states to probabilities, which is refused if it is none at public points."""
+    """Returns the policy as a function from states to probabilities; refuses it if it is none at public points."""
     if isinstance(given, str):
         if given not in actions:
             raise InvalidInput(f"{what} must name one of the actions {list(actions)}, not {given!r}.")

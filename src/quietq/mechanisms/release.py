@@ -1,6 +1,6 @@
 """A release is a thing: a mechanism asks queries, and `release` answers them with noise.
 
-A `Query` is one noisy look at the data: numbers, how far apart neighbours can be in them, and the law of the noise. A
+A `Query` is one noisy query of the data: numbers, how far apart neighbours can be in them, and the law of the noise. A
 `Mechanism` is a generator of queries, each of which may depend on the answers so far; that is what adaptive composition
 allows. It never sees a number that was not noised. `release` answers through a transcript, which charges, draws, rounds
 and certifies: what a mechanism costs is what was charged before the first draw, whatever it asks
@@ -64,7 +64,7 @@ class Mechanism(ABC):
     """
 
     name: ClassVar[str]
-    """As in `privatise(..., noise=name)`."""
+    """The name in `privatise(..., noise=name)`."""
     feedback_kind: ClassVar[str] = "function"
     """What it releases the feedback as, by the name that feedback gives it."""
     releases: ClassVar[str] = "reward"
@@ -82,7 +82,7 @@ class Mechanism(ABC):
     """What the promise stands on, besides what feedback, noise and account say themselves."""
     remarks: tuple[str, ...] = ()
     error_unit: ClassVar[str] = "root mean square, in units of the reward"
-    """Of what `expected_error` tells."""
+    """The unit of `expected_error`."""
     asks_code: ClassVar[bool] = True
     """Whether functions of the caller's may see people's rows: where they fail may tell of them, so it must cost. Where
     nothing but quietq's own code looks at rows, it is False: what is refused at once then costs nothing."""

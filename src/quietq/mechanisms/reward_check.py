@@ -117,7 +117,7 @@ class CheckedReward(Issued):
     """What people's own answers say of a reward. Numbers are noised, so they may lie outside their range."""
 
     share: float
-    """Of the people, those whose own answers the reward explains better than a constant does."""
+    """The share of people whose own answers the reward explains better than a constant does."""
     disagreement: float
     """The mean over people of the cosine between the reward's residual gradients on two halves of their answers: about
     0 if people agree with it up to noise, and larger if they differ from it, or if its error is large."""

@@ -166,7 +166,7 @@ class Rounds(Mechanism):
         precision = 0.0  # of all of them: the sum of one over each variance
         kept = np.ones(basis.size)
         for number in range(self.rounds):
-            # Rare answers are to count: estimates from far away are biased by more than that, and are dropped.
+            # Rare answers are to count: estimates far from the optimum are biased by more, and are dropped.
             if self._tolerance and number == self.rounds // 4:
                 estimates, precision = np.zeros(basis.size), 0.0
             # The mean of people's gradients at the current weights, each clipped to the bound.
@@ -230,7 +230,7 @@ class Rounds(Mechanism):
         return min(self._tolerance * worth / (2 * with_fraction * math.sqrt(basis.size)), float(np.max(lengths)))
 
     def _worthwhile(self, basis: Basis) -> Basis:
-        """As many directions, largest first, as leave the least expected error.
+        """Returns as many directions, largest first, as leave the least expected error.
 
         A person's gradient grows with the root of their number, and so does the noise on each of them.
         """

@@ -39,7 +39,7 @@ class SystemEntropy:
         return add_exactly(as_they_are(np.zeros(shape), 1.0), deviation, 1.0).astype(np.int64)
 
     def normals(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-        """In float64, by NumPy's generator with a fresh seed from the operating system."""
+        """Draws in float64, by NumPy's generator with a fresh seed from the operating system."""
         return np.random.Generator(np.random.Philox(int.from_bytes(os.urandom(16)))).standard_normal(shape)
 
     def uniforms(self, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:

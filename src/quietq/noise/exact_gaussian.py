@@ -56,11 +56,11 @@ class Chance:
     source: Callable[[int], bytes] = os.urandom
     """Gives this number of bytes."""
     kind: type[np.unsignedinteger] = np.uint64
-    """Of a digit; small ones are for tests, where comparisons are to need many."""
+    """The type of a digit; small ones are for tests, where comparisons are to need many."""
 
     @property
     def bits(self) -> int:
-        """Of a digit."""
+        """Returns the number of bits of a digit."""
         return 8 * np.dtype(self.kind).itemsize
 
     def digits(self, size: int) -> np.ndarray:
@@ -127,7 +127,7 @@ class Normals:
     fraction: Uniforms
 
     def about(self) -> Float[np.ndarray, " size"]:
-        """In float64, with an error of at most 2^-53 (|z| + 2), and of one of the first digit."""
+        """Returns the numbers in float64, with an error of at most 2^-53 (|z| + 2), and of one of the first digit."""
         return self.sign * (self.whole + self.fraction.digits[0] * 2.0**-self.fraction.chance.bits)
 
     def between(self, index: int, places: int) -> tuple[Fraction, Fraction]:
@@ -167,7 +167,7 @@ def _draw_whole(tries: int, chance: Chance) -> Int[np.ndarray, " kept"]:
 
 
 def _keep(whole: Int[np.ndarray, " size"], x: Uniforms) -> Int[np.ndarray, " kept"]:
-    """Those that are kept: with probability exp(-x^2/2), and exp(-x) as many times as the whole number says."""
+    """Returns those that are kept: with probability exp(-x^2/2), and exp(-x) as many times as the whole number says."""
 
     def below_half(index: np.ndarray) -> np.ndarray:  # an event of probability x/2
         happens = x.chance.coins(len(index))

@@ -96,7 +96,7 @@ class Polynomials(FeatureMap, frozen=True, dict=True, tag="polynomials"):
 
     dimension: Count  # pyright: ignore[reportIncompatibleMethodOverride]
     terms: tuple[Term, ...]
-    """By their number of factors, fewest first."""
+    """The terms, ordered by their number of factors, fewest first."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,7 +120,7 @@ class Polynomials(FeatureMap, frozen=True, dict=True, tag="polynomials"):
 
     @cached_property
     def _factors(self) -> list[list[np.ndarray]]:
-        """By number of factors, for each factor: where it stands in the table of degrees times coordinates."""
+        """Returns, by number of factors, where each factor stands in the table of degrees times coordinates."""
         by_number: dict[int, list[Term]] = {}
         for term in self.terms:
             by_number.setdefault(len(term), []).append(term)

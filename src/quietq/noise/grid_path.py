@@ -27,7 +27,7 @@ from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import Exponential, whiten
 
 MOST_POINTS = 2**26
-"""Of a table; the one more a row that closes its grid is not counted."""
+"""The most points of a table; the one more a row that closes its grid is not counted."""
 _SMALLEST_DECAY = 2.0**-500
 
 
@@ -84,7 +84,7 @@ def look_up(table: np.ndarray, box: Box, levels: int, states: object) -> Float[n
 
 @dataclass(frozen=True)
 class WhiteningStep:
-    """From one point of an axis to the next: scale (f_{i+1} - (near - change) f_i), with `near` 0 or 1."""
+    """One step from a point of an axis to the next: scale (f_{i+1} - (near - change) f_i), with `near` 0 or 1."""
 
     near: bool
     change: float

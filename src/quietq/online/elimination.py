@@ -70,7 +70,7 @@ class Elimination(PrivateBandit):
 
     @property
     def epoch(self) -> Epoch:
-        """By what is public alone: the number of the epoch and how many arms are left."""
+        """Returns the epoch, by what is public alone: its number and how many arms are left."""
         return self._epoch(self.state.epoch, int(self.state.left.sum()))
 
     def _epoch(self, number: int, arms: int) -> Epoch:
@@ -105,7 +105,7 @@ class Elimination(PrivateBandit):
         state.epoch += 1
 
     def _learned(self) -> int:
-        """In earlier epochs there were at least as many arms, and two."""
+        """Returns the least number of answers learned: earlier epochs had at least as many arms, and two."""
         arms = max(int(self.state.left.sum()), 2)
         before = sum(self._epoch(number, arms).answers for number in range(1, self.state.epoch))
         return arms * before + int(self.state.answers.sum())

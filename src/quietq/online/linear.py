@@ -124,7 +124,7 @@ class Linear(PrivateBandit):
     weights: float = 0.5
     """How long the weights of a linear model of answers, from -1/2 to 1/2, may be."""
     width: float = 0.1
-    """By how many of the theorem's widths a value is raised; less explores less, and changes no promise. The default
+    """The multiple of the theorem's width that raises a value; less explores less, and changes no promise. The default
     was chosen by regret on synthetic problems; 1 is what the theorem needs, and loses several times as much."""
 
     @property
@@ -221,7 +221,7 @@ class Linear(PrivateBandit):
 
     @cached_property
     def sensitivity(self) -> float:
-        """By the theorem, with what floating point adds to it."""
+        """Returns the theorem's sensitivity, with what floating point adds to it."""
         return sensitivity(self.norm, self.relation) * SLACK + self.visits * self._sums.rounding
 
     @property

@@ -89,7 +89,7 @@ class PrivateBandit(Checked, ABC):
     arms: int
     """Numbered from 0."""
     budget: Budget
-    """With delta = 0 for pure noise."""
+    """The budget, with delta = 0 for pure noise."""
     _: KW_ONLY
     rewards: tuple[float, float] = (0.0, 1.0)
     """The public range of an answer. What lies outside is clipped, and no answer counts as the middle."""
@@ -165,7 +165,7 @@ class PrivateBandit(Checked, ABC):
 
     @cached_property
     def law(self) -> RoundedLaw:
-        """Of the noise on each number."""
+        """Returns the distribution of the noise on each number."""
         if self.is_pure:  # not a last place too little
             return BallNoise(math.nextafter(self.budget.epsilon / self.sensitivity, 0.0), 1, self.norm)
         return Gaussian(math.nextafter(self.sensitivity / self.budget.mu, math.inf), self.norm)
@@ -301,7 +301,7 @@ class PrivateBandit(Checked, ABC):
         return self._left_out
 
     def _hashes(self, people: list[Any]) -> list[str]:
-        """By what visits are counted, for each of these people; empty where they are not."""
+        """Returns the hashes by which visits are counted, for each of these people; empty where they are not."""
         if not self.named:
             if any(person is not None for person in people):
                 raise InvalidInput("person must be left out, unless the policy counts visits by name: named=True.")
@@ -399,7 +399,7 @@ class PrivateBandit(Checked, ABC):
         vars(self).update(kept)
 
     def _forget_visits(self) -> None:
-        """From now on some visits may be unknown."""
+        """Notes that from now on some visits may be unknown."""
         known, told = self._about_visits(True), self.certificate.assumptions
         if set(known) <= set(told):
             certificate = self.certificate.with_assumption(*self._about_visits(False), without=known)

@@ -49,7 +49,7 @@ class Factors:
         each = zip(self.scales, self.decays, strict=True)
         squares = [scale * min(arrivals, 1 / (1 - decay)) ** 2 for scale, decay in each]
         self.rounding = 2 * (2.0**-50 * (1 + sum(squares)) * length**2) * math.sqrt(arrivals * numbers)
-        """By how much neighbours can be farther apart because of floating point, in one person's visit."""
+        """How much farther apart neighbours can be because of floating point, in one person's visit."""
 
     def start(self) -> RunningSums:
         rows, n = len(self.scales), self.numbers

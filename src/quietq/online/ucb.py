@@ -166,7 +166,7 @@ class LocalUCB(PrivateBandit):
         return int(coin == keeps(odds))
 
     def _units(self, reward: Any) -> int:
-        """Of what `report` gave, or None if nothing was sent: by then it is no secret, and may be refused."""
+        """Returns the units of what `report` gave, or None if nothing was sent: it is no secret, and may be refused."""
         if reward is not None and not (isinstance(reward, int) and reward in (0, 1)):
             raise InvalidInput("reward must be what `report` gave, 0 or 1, or None.")
         return UNITS // 2 if reward is None else UNITS * int(reward)

@@ -298,7 +298,7 @@ class Baseline(DeepQ):
 
     @classmethod
     def of(cls, epsilon: float, delta: float, **changes: Any) -> Any:
-        """With the settings of the authors' program; its target network is copied every tenth episode."""
+        """Returns the authors' program's settings; its target network is copied every tenth episode."""
         theirs = Published.code(0.0)
         settings: dict[str, Any] = {field.name: getattr(theirs, field.name) for field in fields(DeepQ) if field.init}
         settings["target_every"] = theirs.target_every * WALK.steps

@@ -49,7 +49,7 @@ class Tabular:
         return self.rewards.shape[1]
 
     def q(self, values: np.ndarray) -> Float[np.ndarray, "n m"]:
-        """Of state-action pairs, when the next state is worth `values`."""
+        """Returns the values of state-action pairs, when the next state is worth `values`."""
         return self.rewards + self.gamma * self.transitions @ values
 
     def greedy(self, values: np.ndarray) -> Int[np.ndarray, " n"]:

@@ -58,7 +58,7 @@ class FiniteRank(ABC):
 
     @property
     def stretch(self) -> float:
-        """By how much projecting can lengthen a difference of norm 1."""
+        """Returns how much projecting can lengthen a difference of norm 1."""
         return self.norm.stretch
 
     def project(self, values: np.ndarray) -> Float[np.ndarray, "features ..."]:
@@ -200,7 +200,7 @@ class BandLimited(FiniteRank):
         return found
 
     def project(self, values: np.ndarray) -> Float[np.ndarray, "features ..."]:
-        """By ridge: a contraction on the terms."""
+        """Projects by ridge regression: a contraction on the terms."""
         return self._projection @ values
 
     @property

@@ -55,7 +55,7 @@ _A_RELATION = "a relation, e.g. people(50, low=0, high=0.5, slope=1)"
 
 
 class Cost(Record, frozen=True, tag=False, tag_field=None):
-    """Of one release: the mu of Gaussian noise, or epsilon and delta where there is no mu.
+    """The cost of one release: the mu of Gaussian noise, or epsilon and delta where there is no mu.
 
     >>> print(Cost.gaussian(0.02, rounds=100), "/", Cost.apart(0.5))
     mu = 0.2 / epsilon = 0.5, delta = 0
@@ -210,11 +210,11 @@ class Spending:
         return math.fsum(n * cost.mu**2 for cost, n in self.costs.items() if cost.mu is not None)
 
     def _sum(self, name: str) -> Fraction:
-        """Of epsilons or of deltas as the decimal numbers that were written: three times 0.1 is 0.3."""
+        """Returns the sum of epsilons or of deltas as the decimal numbers that were written: three times 0.1 is 0.3."""
         return sum((n * _exact(cost, name) for cost, n in self.costs.items() if cost.mu is None), Fraction())
 
     def _left(self) -> dict[str, Fraction]:
-        """Of epsilon and of delta; less than any release takes where nothing was set apart."""
+        """Returns what is left of epsilon and of delta; less than any release takes where nothing was set apart."""
         return {name: _exact(self.apart, name) - self._sum(name) for name in _PAIR}
 
 
@@ -249,10 +249,10 @@ def _at_most(left: Fraction) -> float:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Of one charge."""
+    """The receipt of one charge."""
 
     id: str | None = None
-    """By which a ledger knows it; an account in memory keeps none."""
+    """The id by which a ledger knows it; an account in memory keeps none."""
     note: Callable[[str], None] | None = None
 
     def commit(self, release: str) -> None:

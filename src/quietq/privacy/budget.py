@@ -260,7 +260,7 @@ class GaussianBudget(Budget, frozen=True):
 
 
 def _shares(given: Sequence[float]) -> list[Fraction]:
-    """As the decimal numbers that were written: 0.7, 0.2 and 0.1 are 1."""
+    """Returns shares as the decimal numbers that were written: 0.7, 0.2 and 0.1 are 1."""
     parts = [Fraction(repr(positive("A share", one))) for one in given]
     whole = sum(parts, Fraction())
     if not parts or whole > 1 + Fraction(_STEP):
@@ -290,7 +290,7 @@ def pure_epsilon(mu: float) -> float:
 
 
 def of_hundred(share: float) -> str:
-    """In how many of 100 cases: rounded upwards, because it is "at most".
+    """Returns in how many of 100 cases: rounded upwards, because it is "at most".
 
     >>> of_hundred(guess_right(1.0, 0.0))
     '73.2'

@@ -87,7 +87,7 @@ _ABOUT_NOISE: dict[Family, tuple[tuple[Code, ...], ...]] = {
     "pure": ((Code.NUMBERS_BOUNDED, Code.FLIPPED, Code.OWN_CODE), (Code.EXACT_NOISE, Code.FLIPPED, Code.OWN_CODE)),
     "smooth": ((Code.WEIGHTS_EXACT, Code.OWN_CODE), (Code.EXACT_NOISE, Code.OWN_CODE)),
 }
-"""By the family of the noise, of which codes each certificate has one or the other."""
+"""The codes of which each certificate has one or the other, by the family of the noise."""
 _ABOUT_RELATION: dict[type[Relation], tuple[tuple[Code, ...], ...]] = {
     RewardBall: ((Code.NEIGHBOURS, Code.CALLER, Code.ONE_OF_DECLARED, Code.REWARD_OF_STATE),),
     OnePerson: ((Code.NAMES, Code.NEIGHBOURS), (Code.ONE_OF_DECLARED, Code.NEIGHBOURS)),
@@ -101,7 +101,7 @@ _ABOUT_RELATION: dict[type[Relation], tuple[tuple[Code, ...], ...]] = {
         (Code.STATE_SECRET, Code.FLIPPED, Code.NEIGHBOURS),
     ),
 }
-"""By the relation, who vouches that neighbours are as it says."""
+"""Who vouches that neighbours are as the relation says, by relation."""
 _BRINGS = (
     (Code.ONE_OF_DECLARED, (Code.NAMES,)),
     (Code.VISITS_COUNTED, (Code.NAMES,)),
@@ -188,7 +188,7 @@ class Certificate(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     version: Line = __version__
     """Which quietq wrote it."""
     schema: Literal[4] = SCHEMA
-    """In which form."""
+    """The version of this form."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -30,7 +30,7 @@ from quietq.privacy.errors import BudgetExhausted, InvalidInput
 
 Kept = TypeVar("Kept", bound="Record")
 Check = Callable[[str, object], Any]
-"""By the name and value of a field: the value as it is to be kept, or a refusal."""
+"""A function from the name and value of a field to the value as it is to be kept, or a refusal."""
 
 
 class Checked:

@@ -65,7 +65,7 @@ def shows_nothing(release: Callable[Given, Made]) -> Callable[Given, Made]:
 
 
 def _installer() -> str:
-    """Of this Python: a program of a virtual environment runs without its being activated."""
+    """Returns the command that installs into this Python, whose environment may not be activated."""
     python = shlex.quote(sys.executable)
     if importlib.util.find_spec("pip") is None:  # an environment that uv made has none
         return f"uv pip install --python {python}"

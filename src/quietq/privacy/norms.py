@@ -179,7 +179,7 @@ class ObservedRewards(Norm, frozen=True, tag="rewards"):
 
     count: Count
     operations: Natural
-    """In float32, whose rounding counts; none in float64."""
+    """The number of operations in float32, whose rounding counts; none in float64."""
 
     def largest_difference(self, relation: Relation) -> float:
         rounded = rounding(self.operations, relation.people) if self.operations else 1.0
@@ -255,7 +255,7 @@ class Answers(Norm, frozen=True, tag="answers"):
 
     families: ClassVar = ("gaussian", "pure")
     levels: Count = 1
-    """Of a tree of sums, on each of which an answer is in one node; 1 where it is in one sum."""
+    """The levels of a tree of sums, on each of which an answer is in one node; 1 where it is in one sum."""
 
     def largest_difference(self, relation: Relation) -> float | None:
         if not isinstance(relation, Arrivals) or relation.contexts:

@@ -33,9 +33,9 @@ Family = Literal["gaussian", "pure", "smooth"]
 data by a smooth bound."""
 Itself = TypeVar("Itself", bound="Kernel")
 MOST_COORDINATES = 256
-"""Of a kernel: no file can ask for thousands."""
+"""The most coordinates of a kernel: no file can ask for thousands."""
 RIDGE = 1e-8
-"""Of the projection on a band-limited kernel's terms."""
+"""The ridge of the projection on a band-limited kernel's terms."""
 
 
 class Norm(Record, frozen=True):

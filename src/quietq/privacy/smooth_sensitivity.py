@@ -32,7 +32,7 @@ from scipy.special import chdtri, gammaincc, gammainccinv, gammaincinv, gammaln,
 from quietq.privacy.budget import log_delta
 
 _SURE = 1e-7
-"""Of delta, relative: far more than the error of numerical integration."""
+"""The relative margin of delta: far more than the error of numerical integration."""
 MOST_BETA = 1.0
 
 

@@ -262,7 +262,7 @@ def _own_checks(policy: PrivatePolicy, checks: Sequence[CheckedPolicy], world: o
 
 
 def _protected(thing: object) -> list[Protected | None]:
-    """From the outermost layer down: the first thing on each way that has a certificate; None where there is none."""
+    """Returns the first layer with a certificate on each way, from the outermost down; None where there is none."""
     if isinstance(thing, Protected):
         return [thing]
     return [found for one in inner_environments(thing) for found in _protected(one)] or [None]

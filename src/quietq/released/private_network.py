@@ -41,7 +41,7 @@ LARGEST = 1e30
 """No hidden value may be able to get larger: far from overflow in float32."""
 MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
 MOST_POINTS = 2**26 + 1
-"""Of a grid."""
+"""The most points of a grid."""
 LEAK = 0.01
 """The slope of leaky-relu below 0."""
 
@@ -310,7 +310,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
     weights: tuple[Float[np.ndarray, "_ _"], ...]
     biases: tuple[Float[np.ndarray, " _"], ...]
     box: Box
-    """Of observations; the certificate names the reward's."""
+    """The box of observations; the certificate names the reward's."""
     certificate: Certificate  # pyright: ignore[reportIncompatibleVariableOverride]
     action_range: Float[np.ndarray, "2 actions"] | None = None
     """The lowest and the highest action, where actions are numbers."""

@@ -119,11 +119,11 @@ class Spreads(NamedTuple):
     """Standard deviations of one step, for each coordinate that is learned, in its own units."""
 
     noise: Float[np.ndarray, " moved"]
-    """Of what is expected, by the release's known noise alone, at people's own states and actions."""
+    """Standard deviations of the expected change by the release's known noise, at people's own states and actions."""
     residual: Float[np.ndarray, " moved"]
-    """Of people's steps around what is expected, as released."""
+    """Residual standard deviations of people's steps, as released."""
     explained: Float[np.ndarray, " moved"]
-    """Of what is expected, from state to state and from action to action."""
+    """Standard deviations of the expected change over states and actions."""
 
 
 def spreads(world: "Fit | PrivateWorld", box: Box, moved: tuple[int, ...]) -> Spreads:
@@ -157,7 +157,7 @@ class PrivateWorld(Publishable, tag="world"):
     high: Real
     """The range of rewards."""
     feature_map: AnyFeatureMap
-    """Of state and action, besides a constant."""
+    """The features of state and action, besides a constant."""
     moved: Annotated[tuple[Natural, ...], Meta(min_length=1)]
     """The coordinates that are learned; those that are not follow from known functions."""
     weights: Float[np.ndarray, "features moved"]
@@ -186,7 +186,7 @@ class PrivateWorld(Publishable, tag="world"):
     circles: tuple[tuple[Natural, Natural], ...] = ()
     """Pairs of coordinates that are cosine and sine of one angle."""
     model: WorldModel = field(default_factory=WorldModel)
-    """With the known functions, which a file does not hold."""
+    """The model with the known functions, which a file does not hold."""
 
     @cached_property
     def spaces(self) -> Spaces:

@@ -80,7 +80,7 @@ class Publishable(Labelled, Issued, ABC):
     arrays: ClassVar[tuple[str, ...]] = ()
     """Fields that a file holds as numbers; one with a default may be absent."""
     layered: ClassVar[tuple[str, ...]] = ()
-    """Those of them that are tuples of arrays."""
+    """The names of those that are tuples of arrays."""
     parts: ClassVar["dict[str, type[Publishable]]"] = {}
     """Fields that are released things themselves, under the same certificate, or None."""
     not_in_files: ClassVar[tuple[str, ...]] = ()

@@ -62,7 +62,7 @@ class Header(Record, frozen=True, tag=False, tag_field=None, kw_only=True):
     details: Union[tuple(KINDS)]  # noqa: UP007  # pyright: ignore[reportInvalidTypeForm, reportInvalidTypeArguments]
     """The record of one kind."""
     certificate: Json
-    """As `Certificate.to_dict` has it."""
+    """The certificate, as `Certificate.to_dict` gives it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class OpenedFile:
     """A file that was read and checked."""
 
     hash: str
-    """Of its whole content: its name."""
+    """The hash of its whole content, which is its name."""
     function: Publishable
     certificate: Certificate
     version: str
@@ -192,7 +192,7 @@ MOST_HEADER_BYTES = 2**20
 LARGEST = 1e100  # numbers beyond it could overflow between knots
 MOST_DEPTH = 12
 MOST_ITEMS, MOST_FIELDS = 40_000, 8_000
-"""Of a header, by its commas and colons: a catalogue has some 16,000 items, and a certificate of many queries 4,000
+"""Limits on a header's commas and colons: a catalogue has some 16,000 items, and a certificate of many queries 4,000
 fields. So no header takes long to read."""
 _CONTROL = re.compile(r"[\x7f-\x9f]|\\[bfnrt]|\\u00[01]")
 _BEGINNING, _MARK = 200, b"quietq"  # which a release and an exported network have near their beginning

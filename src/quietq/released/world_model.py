@@ -14,7 +14,7 @@ from quietq.privacy.checks import count, instance, interval, shown
 Known = Callable[..., Any]
 KnownName = Literal["reward", "end", "start"]
 MOST_FEATURES = 300
-"""Of the dynamics: their moments are some fifty thousand numbers."""
+"""The most features of the dynamics: their moments are some fifty thousand numbers."""
 
 ENOUGH_PER_NUMBER = 7.0
 """How many times the numbers of a step, features and changes, people times mu must be for polynomials of their degree.

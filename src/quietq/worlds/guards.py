@@ -60,7 +60,7 @@ def refuse_private_worlds(env: object) -> None:
 
 
 def _chains(env: object, seen: frozenset[int] = frozenset()) -> Iterable[list[frozenset[str]]]:
-    """From the outermost layer down to each base environment: the names of the classes that each layer is of."""
+    """Yields, from the outermost layer down to each base environment, the names of the classes of each layer."""
     here = frozenset(base.__name__ for base in type(env).__mro__)
     seen = seen | {id(env)}
     below = [child for child in inner_environments(env) if id(child) not in seen]

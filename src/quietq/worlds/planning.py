@@ -49,10 +49,10 @@ class GridPlan(Issued):
 
     box: Box
     values: Float[np.ndarray, "steps actions points"]
-    """Of each action, first step first, at the grid's points."""
+    """The values of each action, first step first, at the grid's points."""
     cells: int
     certificate: Certificate | None = None
-    """Of the released reward that was planned for, if it was one."""
+    """The certificate of the released reward that was planned for, if it was one."""
     labels: Labels = UNNAMED
     """The names of the reward's coordinates and of the world's actions."""
 
@@ -417,7 +417,7 @@ class LinearPolicy:
 
 
 def policy_shape(spaces: Spaces) -> tuple[int, int]:
-    """Of the weights of one policy."""
+    """Returns the shape of the weights of one policy."""
     return 1 + spaces.states, spaces.numbers if spaces.actions is None else max(spaces.actions - 1, 1)
 
 

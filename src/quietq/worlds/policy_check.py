@@ -60,7 +60,7 @@ WORLDS_SPREAD = 10.0
 REWARDS_SPREAD = 1.0
 """How much a person's own rewards may differ from the released ones, in units of their range."""
 ENDS_SPREAD = 2.0
-"""By how much each term may move the log-odds of an end in a person's own world."""
+"""How much each term may move the log-odds of an end in a person's own world."""
 GO = 0.7
 """The share of people from which on votes are for a policy, unless the caller says otherwise; with `CLEARLY`, it was
 chosen on the development systems of benchmarks/go.py, and on two whose rewards jump or whose people are good."""
@@ -151,7 +151,7 @@ class OwnWorlds:
         return self.returns(states[starts], weights, rewards, ends)
 
     def _unit_rewards(self, states: np.ndarray, actions: np.ndarray) -> Float[np.ndarray, " *some"]:
-        """As they were released, in units of their range."""
+        """Returns the rewards as they were released, in units of their range."""
         spaces = self.world.spaces
         return (self.simulator.rewards(states, actions, states) - spaces.low) / (spaces.high - spaces.low)
 
@@ -162,7 +162,7 @@ class OwnWorlds:
         rewards: Float[np.ndarray, "people terms"] | None = None,
         ends: Float[np.ndarray, "people others"] | None = None,
     ) -> Float[np.ndarray, " people"]:
-        """In expectation over ends, each person for themselves.
+        """Returns the expectation over ends, each person for themselves.
 
         Where nobody was, nothing more is gained: a halted episode costs the least declared reward for each step that is
         left, if that is below 0. What costs less there would be a vote for policies that leave.
@@ -231,7 +231,7 @@ class Opinions(Vector):
 
 
 def _bends(points: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some terms"]:
-    """By what a person's rewards and log-odds may differ from released ones: terms up to the second degree."""
+    """Returns the terms, up to the second degree, by which a person's rewards and log-odds may differ."""
     points = np.sqrt(12) * (points - 0.5)
     row, column = np.triu_indices(points.shape[-1])
     return np.concatenate([np.ones((*points.shape[:-1], 1)), points, points[..., row] * points[..., column]], axis=-1)
@@ -295,7 +295,7 @@ class CheckedPolicy(Issued):
     """What people's own steps say of a policy. Numbers are noised, so they may lie outside their range."""
 
     share: float | None
-    """Of the people, those in whose own world the policy is worth as much as was wanted; None without a world."""
+    """The share of people in whose own world the policy is worth as much as was wanted; None without a world."""
     agreement: float | None
     """The quadrant correlation of doing well and of acting as the policy does, from -1 to 1; None if it was not asked
     for, because sessions tell no rewards, or because there are votes and too few people for both."""
@@ -308,11 +308,11 @@ class CheckedPolicy(Issued):
     medians: Medians | None
     certificate: Certificate = field(repr=False)
     threshold: float
-    """From which share on votes are for it."""
+    """The share from which on votes are for it."""
     policy: str
     """Which policy it is of: the digest of its numbers, which `publish` holds against what is published."""
     world: PrivateWorld | None = field(default=None, repr=False)
-    """In which world it was played, for `publish`; in memory only."""
+    """The world in which it was played, for `publish`; in memory only."""
 
     def fingerprint(self) -> str:
         """Returns a digest of all that it says, so that `publish` can tell whether that is what people were asked."""

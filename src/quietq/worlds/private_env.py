@@ -40,7 +40,7 @@ class Step(NamedTuple):
     """Where it led, in the unit box."""
     rewards: Float[np.ndarray, "*copies"]
     ends: Float[np.ndarray, "*copies"]
-    """With which chance the episode comes to an end there."""
+    """The probability that the episode terminates there."""
     halted: Bool[np.ndarray, "*copies"]
     """Whether it left where people's steps say anything."""
 
@@ -279,7 +279,7 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
 
     @property
     def certificate(self) -> Certificate:
-        """Of the world, and so of whatever is learned here."""
+        """Returns the certificate of the world, and so of whatever is learned here."""
         return self.world.certificate
 
     @property

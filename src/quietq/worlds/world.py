@@ -36,7 +36,7 @@ class World(ABC):
     """
 
     name: ClassVar[str]
-    """As in `quietq paper train METHOD NAME`, and in `WORLDS`."""
+    """The name in `quietq paper train METHOD NAME` and in `WORLDS`."""
     box: ClassVar[Box]
     """The public box that all states lie in."""
     actions: ClassVar[int]

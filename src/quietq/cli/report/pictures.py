@@ -94,7 +94,7 @@ def save(figure: "Figure", target: Path, heading: str = "", below: str = "") -> 
 
 
 def save_released(figure: "Figure", target: Path, heading: str, certificate: Certificate) -> None:
-    """With the promise below it; marked if there is none."""
+    """Saves a picture with the promise below it; marked if there is none."""
     marked = certificate.standing != "certified"
     save(figure, target, f"NOT PRIVATE: {heading}" if marked else heading, promise(certificate))
 

@@ -30,7 +30,7 @@ from quietq.worlds import World
 
 Environment = gymnasium.Env | VectorEnv
 Reading = Callable[[object, tuple[int, ...]], np.ndarray]
-"""From what an environment gave to an array of that shape in float32."""
+"""A function from what an environment gave to an array of that shape in float32."""
 Rows = Generator[Any, np.ndarray, None]
 """Takes one action per copy, and gives the first observation, then transitions, observations and which are new."""
 LARGEST = float(np.finfo(np.float32).max)

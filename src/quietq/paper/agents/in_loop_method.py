@@ -69,7 +69,7 @@ class PrivateStep(NamedTuple):
     steps: int  # of a training with all rounds
     calls: int  # of `update` in it, all copies at once, before `finish`
     one_round: Callable[[Transition, NoiseDraw], PyTree]
-    """From the batch and the noise, through `protect` once. It must not be compiled yet."""
+    """A function of the batch and the noise, through `protect` once. It must not be compiled yet."""
     public: Callable[[State], PyTree]  # what may be seen of a state
     rounds: int = ROUNDS  # how many of them share the budget
     centre: Float[Array, " rewards"] | float = 0.0  # rewards around which the step is most sensitive
@@ -187,7 +187,7 @@ class InLoopMethod(Method):
         return self.promised()[1].mu
 
     def sensitivity(self, spaces: EnvironmentSpaces, steps: int) -> float:
-        """By the method's theorem, with the allowance for rounding: the noise is as large, over `mu`."""
+        """Returns the theorem's sensitivity, with the allowance for rounding: the noise is as large, over `mu`."""
         return self.allowance(spaces) * self.radius * np.sqrt(self.rounds(steps))
 
     @abstractmethod

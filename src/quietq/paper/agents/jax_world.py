@@ -72,7 +72,7 @@ class JaxReward(eqx.Module):
     fixed: Hashable = eqx.field(static=True)
     numbers: tuple[PyTree, ...]
     by_action: bool = eqx.field(static=True, default=False)
-    """With one output per action, it is a function of the state before and of the action; else of the state after."""
+    """Whether it has one output per action, as a function of the state before; else of the state after."""
 
     def __call__(self, before: Array | None, action: Array | int | None, after: Array | None) -> Array:
         state = before if self.by_action else after

@@ -35,7 +35,7 @@ _TAGS = 2**18
 _NEAR = 1e-5  # far above rounding, far below what is between two tags
 Rewards = Float[Array, " rewards"]
 Look = Callable[[Rewards], tuple[Float[Array, " numbers"], Float[Array, ""]]]
-"""From rewards to what would be noised, in units in which the noise is alike everywhere, and the noise's scale."""
+"""A function from rewards to what would be noised, in units in which the noise is alike, and the noise's scale."""
 
 
 def frozen_sensitivity(

@@ -43,7 +43,7 @@ class RecoveredReward:
 
     name: str
     blind_to: tuple[str, ...]
-    """Of `scale` and `shift`: what this attack cannot tell, and what is fitted to the truth before errors are taken."""
+    """Which of `scale` and `shift` this attack cannot identify, and are fitted to the truth before errors are taken."""
     rewards: Float[np.ndarray, " n"]  # at the grid's points, as recovered
     not_private: dict[str, float] | None = None  # against the true reward, if that was given: see `compare`
 
@@ -157,7 +157,7 @@ def discount(settings: Mapping[str, object], steps: int) -> float:
 
 
 def _turn_bellman_round(grid: Discretised, values: np.ndarray, gamma: float) -> Float[np.ndarray, " n"]:
-    """With what the world declares of how much people's mean reward changes between neighbouring points, if it does."""
+    """Inverts with the slope of the mean reward that the world declares, if it does."""
     relation = grid.world.relation(1)
     # Two people's rewards differ in slope by up to twice what each of them may have.
     steepest = relation.lipschitz / 2 / (grid.points - 1) if isinstance(relation, LipschitzBall) else None
@@ -177,7 +177,7 @@ def _follow_policy(grid: Discretised, values: np.ndarray, gamma: float) -> Float
 ATTACKS = {"bellman": _turn_bellman_round, "inverse-rl": _ask_policy, "apprenticeship": _follow_policy}
 """On values of actions."""
 ON_POLICIES = ("inverse-rl", "apprenticeship")
-"""Those that look at the best actions only: blind to scale and shift, they work on released probabilities too."""
+"""Attacks that use the best actions only: blind to scale and shift, they work on released probabilities too."""
 
 
 def _judged(name: str, rewards: np.ndarray, blind_to: tuple[str, ...], truth: np.ndarray | None) -> RecoveredReward:

@@ -183,7 +183,7 @@ class GradientPerturbation(Baseline):
         return steps - self.start + 1
 
     def sigma(self, steps: int) -> float:
-        """By Abadi et al.'s theorem 1 with a sampling share of 1: our reading."""
+        """Returns sigma by Abadi et al.'s theorem 1 with a sampling share of 1: our reading."""
         # The paper sets the constant of Abadi et al.'s theorem 1 to sqrt(2).
         return math.sqrt(2) * math.sqrt(self.updates(steps) * math.log(1 / self.delta)) / self.epsilon
 

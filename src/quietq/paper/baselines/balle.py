@@ -154,9 +154,9 @@ class Visits:
     """First-visit Monte Carlo: private, and never part of a release."""
 
     counts: Int[np.ndarray, " cells"]
-    """In each cell, the number of trajectories that visited it."""
+    """The number of trajectories that visited each cell."""
     sums: Float[np.ndarray, " cells"]
-    """In each cell, the sum of their returns from the first visit on."""
+    """The sum of their returns from the first visit on, in each cell."""
 
     @classmethod
     def of(cls, data: Sequence[Trajectory], cells: Cells, gamma: float, relation: Trajectories) -> "Visits":
@@ -196,7 +196,7 @@ def largest_return(relation: Trajectories, gamma: float) -> float:
 
 
 def checked(data: Sequence[Trajectory], relation: Trajectories) -> list[tuple[np.ndarray, np.ndarray]]:
-    """As many as were declared, as arrays of finite numbers, clipped and cut; no code of the caller's sees them."""
+    """Returns as many as were declared, as finite arrays, clipped and cut; no code of the caller's sees them."""
     if len(data) != relation.count:
         raise InvalidInput(f"{relation.count} trajectories were declared, but {len(data)} given.")
     return [_checked(trajectory, relation) for trajectory in data]
@@ -551,7 +551,7 @@ class Evaluation:
 
 
 CELLS = (2, 3, 4)
-"""Of the position, by reading; twice as many with the action."""
+"""The number of cells of the position, by reading; twice as many with the action."""
 EXPLORE = 0.05
 
 

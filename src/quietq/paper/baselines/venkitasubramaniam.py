@@ -86,7 +86,7 @@ class InputPerturbation(Baseline):
     name: ClassVar[str] = "input perturbation"
 
     def sigma(self, steps: int) -> float:
-        """By the composition that the paper quotes as the best known (proof of Theorem 5), for a sensitivity of 1."""
+        """Returns sigma by the composition that the paper quotes (proof of Theorem 5), for sensitivity 1."""
         logs = math.log(1.25 / self.delta) * math.log(math.e + self.epsilon / self.delta)
         return math.sqrt(2 * steps * logs) / self.epsilon
 
