@@ -200,6 +200,20 @@ def test_a_sample_goes_by_a_person_s_own_rows(folder: Path, monkeypatch: pytest.
         assert people_in(read(both)) == sorted([*written_out(others), kept])
 
 
+def test_a_sample_does_not_go_by_how_many_rows_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last piece of a source may have one row, and two if one more person is there."""
+    monkeypatch.setattr(buckets, "MOST_ROWS", 100)
+    state = Number("state", "state", 0, 10, clips=True, scales=True)
+    wide = schema.Schema("ratings", "person", {**SCHEMA.fields, "x0": state})
+    states = 10 * np.random.default_rng(0).random(400)
+    loud = pl.DataFrame({"person": "loud", "state": states, "rating": 0.5})
+    (kept,), both = (
+        people_in(read_buckets(list(frame.iter_slices(size)), wide, Engine(), Present(), keep=True)[0])
+        for frame, size in ((loud, 1), (pl.concat([loud, loud.with_columns(person=pl.lit("other"))]), 800))
+    )
+    assert both == [kept, kept]
+
+
 def test_what_a_row_says_has_the_same_hash_on_every_machine_and_version() -> None:
     frame = pl.DataFrame({"x0": [0.0, 0.5], "rating": [1.0, 1.0], "choice": pl.Series([0, 2], dtype=pl.Int64)})
     assert schema.hashed_rows(frame).tolist() == HASHED_ROWS

@@ -10,7 +10,7 @@ from people_data import ROUNDING, SCHEMA
 
 from quietq.feedback import Ratings
 from quietq.feedback.buckets import MOST_ROWS
-from quietq.feedback.extension import Extension
+from quietq.feedback.extension import _ROWS_AT_ONCE, Extension
 from quietq.feedback.feedback import read_people
 from quietq.mechanisms.knots import IncrementNoise
 from quietq.noise.box import UNIT
@@ -65,7 +65,7 @@ theirs = st.lists(st.tuples(place, st.integers(0, 2**20)), min_size=1, max_size=
 @given(theirs, st.integers(-3, 26), st.integers(1, 12))
 def test_each_person_is_the_exact_extension_of_rows_rounded_to_a_public_unit(rows, power, levels):
     states, ratings = np.array(rows).T * np.array([[2.0**-53], [2.0**-20]])
-    unit = 2 ** min(52, 47 + levels)
+    unit = 2 ** min(52, 46 + levels)
     rounded = [(Fraction(round(Fraction(x) * unit), unit), Fraction(y)) for x, y in zip(states, ratings, strict=True)]
     read = mean_with(states, ratings, 2.0**power, 2, levels)
     where = sorted({0, 2**levels, *(int(x * 2**levels) for x in states[:4])})
@@ -90,3 +90,14 @@ def test_any_slope_keeps_the_range_and_the_slope(rows, power):
     assert function.min() >= -2 * START
     assert function.max() <= 1 + 2 * START
     assert np.abs(np.diff(function)).max() * 2**10 <= slope * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("levels", [1, 4, 5, 6, 16])
+def test_many_people_at_one_place_do_not_overflow(levels):
+    """All kinks lie just right of a grid point, so that each has nearly a whole cell of parts."""
+    people, extension = 3 * _ROWS_AT_ONCE, Extension(1, 0.0, 1.0, 1.0, levels)
+    columns = {"x0": np.full(people, 0.5 + 2.0 ** (1 - extension.bits - levels)), "rating": np.zeros(people)}
+    everybody, one = extension.empty(), extension.empty()
+    extension.add(everybody, np.arange(people), columns)
+    extension.add(one, np.arange(1), {name: column[:1] for name, column in columns.items()})
+    np.testing.assert_allclose(extension.mean(everybody, people), extension.mean(one, 1), rtol=0, atol=1e-15)

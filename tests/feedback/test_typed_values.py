@@ -13,7 +13,7 @@ from people_data import OK, SCHEMA, refused
 
 from quietq.feedback import Ratings
 from quietq.feedback.rows import pieces
-from quietq.feedback.schema import hashed
+from quietq.feedback.schema import Number, hashed
 
 READING: dict[str, Any] = {"box": (0, 1), "low": 0, "high": 1, "slope": 1, "people": 50}
 
@@ -73,6 +73,18 @@ def test_an_odd_value_changes_nobody_else(column: str, odd: object) -> None:
     assert expected.height == 19
     data.at[0, column] = odd
     assert others(data, ids[1:]).equals(expected)
+
+
+@pytest.mark.parametrize("low, high", [(0, 3), (0, 10), (-5, 7.3), (-1, 1)])
+@pytest.mark.parametrize("scales", [True, False])
+def test_a_cell_has_the_same_bits_alone_and_in_company(low: float, high: float, scales: bool) -> None:
+    """How many rows a piece has goes by who else is there: a sample of a person's rows by their bits must not."""
+    field = Number("x", "state", low, high, clips=True, scales=scales)
+    cells = pl.Series([-0.0, 0.0, low, high, *np.random.default_rng(0).uniform(low - 1, high + 1, 200)])
+    together = field.read(cells)[0].to_numpy()
+    alone = np.concatenate([field.read(cells[i : i + 1])[0].to_numpy() for i in range(len(cells))])
+    assert together.tobytes() == alone.tobytes()
+    assert not np.signbit(together[together == 0]).any()
 
 
 def test_names_in_columns_of_objects_are_those_of_other_columns() -> None:

@@ -2,6 +2,7 @@ import copy
 import math
 import multiprocessing
 import pickle
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from quietq.privacy import (
     InvalidInput,
     LipschitzBall,
     PrivacyWarning,
+    QuietqError,
     Relation,
     RkhsBall,
     SupBall,
@@ -251,25 +253,20 @@ def test_agrees_with_the_function_s_release_in_noise() -> None:
     assert env.certificate.relation == LipschitzBall(0.01, 0.04, people=50)
 
 
-def test_a_traceback_does_not_show_the_raw_reward():
-    import traceback
+RAW: dict[str, Any] = {"finite number": "12345.678", "less exact": np.float32(12345.678)}
 
-    class Outside(gymnasium.Env):
-        observation_space = gymnasium.spaces.Box(-10, 10, (1,))
-        action_space = gymnasium.spaces.Discrete(2)
 
-        def reset(self, *, seed=None, options=None):
-            return np.zeros(1, np.float32), {}
-
-        def step(self, action):
-            return np.full(1, 5.0, np.float32), 12345.678, False, False, {}
-
-    env = PrivateReward.of(Outside(), people(50, 0, 0.5, 1), Budget(0.9, 1e-4), box=(0, 1))
+@pytest.mark.parametrize("wrong", ["outside", "finite number", "less exact", "more than what is left"])
+def test_a_traceback_does_not_show_the_raw_reward(wrong: str) -> None:
+    account = Accountant(Budget(0.1, 1e-4)) if wrong == "more than what is left" else None
+    box = (0, 0.2) if wrong == "outside" else (0, 1)
+    line = Line([0.1, 0.3], lambda t, s, a: RAW.get(wrong, 12345.678))
+    env = PrivateReward.of(line, BALL, BUDGET, box=box, account=account)
     env.reset()
-    with pytest.raises(InvalidInput, match="outside") as caught:
+    with pytest.raises(QuietqError, match=wrong) as caught:
         env.step(0)
     shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
-    assert "12345.678" not in shown
+    assert "12345.6" not in shown
 
 
 def test_flags_in_info_are_flags():

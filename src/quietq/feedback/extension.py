@@ -96,8 +96,11 @@ class Extension(Statistic):
 
     @property
     def bits(self) -> int:
-        """A part of a cell is 2^-bits of it, and 2^-53 of the box or more: places of kinks are whole numbers of it."""
-        return min(53 - self.levels, 48)
+        """A part of a cell is 2^-bits of it, and 2^-53 of the box or more: places of kinks are whole numbers of it.
+
+        So coarse that those of `_ROWS_AT_ONCE` rows fit into an integer of 64 bits.
+        """
+        return min(53 - self.levels, 47)
 
     def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
         """Adds people whose rows are in the order of x0. Coordinates must lie in [0, 1] and ratings in the range."""

@@ -103,8 +103,10 @@ class Number(Field):
         cells = (cells.str.strip_chars() if cells.dtype == pl.String else cells).cast(pl.Float64, strict=False)
         cell = pl.col("cell")
         inside = cell.is_between(self.low, self.high)
-        held = cell.clip(self.low, self.high)
-        value = ((held - self.low) / (self.high - self.low) if self.scales else held) + 0.0  # zero has no sign
+        value = cell.clip(self.low, self.high)
+        if self.scales:  # by a product: Polars divides a single row in another way than many
+            value = (value - self.low) * (1 / (self.high - self.low))
+        value = pl.when(value == 0).then(0.0).otherwise(value)  # zero has no sign, which a sum leaves to many rows
         usable = cell.is_finite() if self.clips else cell.is_finite() & inside
         read = cells.to_frame("cell").select(
             pl.when(usable).then(value).alias("value"), outside=(cell.is_finite() & ~inside).fill_null(False)

@@ -46,6 +46,7 @@ from quietq.privacy import (
 from quietq.privacy.account import Account
 from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count, instance, one_of, positive
+from quietq.privacy.errors import shows_nothing
 from quietq.privacy.norms import ObservedRewards
 from quietq.privacy.transcript import Query, Transcript
 from quietq.worlds.guards import (
@@ -276,6 +277,7 @@ class OwnReward(gymnasium.Wrapper):
         self._before = self._state(observation)
         return observation, scrub(info)
 
+    @shows_nothing
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
         with self._lock:  # one path, one charge, whatever threads do
             return self._step(action)
