@@ -75,7 +75,7 @@ def test_an_odd_value_changes_nobody_else(column: str, odd: object) -> None:
     assert others(data, ids[1:]).equals(expected)
 
 
-@pytest.mark.parametrize("low, high", [(0, 3), (0, 10), (-5, 7.3), (-1, 1)])
+@pytest.mark.parametrize(("low", "high"), [(0, 3), (0, 10), (-5, 7.3), (-1, 1)])
 @pytest.mark.parametrize("scales", [True, False])
 def test_a_cell_has_the_same_bits_alone_and_in_company(low: float, high: float, scales: bool) -> None:
     """How many rows a piece has goes by who else is there: a sample of a person's rows by their bits must not."""

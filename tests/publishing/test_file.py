@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from releases import AGENTS, KINDS, SECRET, edit, header_of, make, numbers, record_of, states
+from releases import AGENTS, BUDGET, KINDS, SECRET, edit, header_of, make, numbers, record_of, states
 
-from quietq import Certificate, InvalidInput
+from quietq import Certificate, Exponential, GaussianProcessMechanism, InvalidInput
 from quietq.publishing import publish
 from quietq.released import InvalidRelease, load, open_release
 from quietq.released.private_function import PrivateFunction, PrivateTable
@@ -188,3 +188,10 @@ def test_numbers_that_were_not_rounded_with_the_noise_borrow_no_certificate(tmp_
     with pytest.raises(InvalidInput, match="not multiples of the step"):
         write_release(raw, tmp_path / "raw.qq")
     assert not os.listdir(tmp_path)
+
+
+def test_a_sum_of_one_kernel_is_published_as_the_kernel_is(tmp_path):
+    """What was paid for must not turn out to be of no file's form."""
+    private = GaussianProcessMechanism(Exponential(4.0, summed=True), 0.02, BUDGET, levels=5).apply(lambda s: s)
+    publish(private, tmp_path / "one.qq")
+    assert load(tmp_path / "one.qq")(0.5) == private(0.5)

@@ -9,6 +9,7 @@ from unittest import mock
 
 import gymnasium
 import numpy as np
+import polars as pl
 import pytest
 from gymnasium.spaces import Box as Space, Discrete, MultiDiscrete
 from releases import edit, make, record_of
@@ -91,6 +92,22 @@ def test_acts_as_the_model_does(tmp_path, name, actions, options):
     assert len(np.unique(expected)) > 1
     assert policy.choices == (3 if isinstance(actions, Discrete) else None)
     assert b"pickle" not in (tmp_path / "policy.qq").read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore:.*are mostly noise")
+def test_a_model_of_a_simulated_reward_is_checked_by_simulation_alone():
+    seen = {name: [0.0, 1.0] for name in ("x", "y", "good")}
+    rows = pl.DataFrame({"who": ["a", "b"], "step": [0, 0], "act": [0, 1], **seen})
+    people = qq.Sessions.read(
+        rows, person="who", step="step", state=["x", "y"], next_state=[], action="act", actions=[0, 1, 2],
+        reward="good", box=[(-1, 3)] * 2, people=2,
+    )  # fmt: skip
+    drawn = make("table", simulate=0)
+    model, account = model_of("PPO", place(Discrete(3), drawn)), qq.Accountant(qq.Budget(1.0, 1e-5))
+    with pytest.raises(qq.InvalidInput, match="that is not private cannot be checked"):
+        qq.check(model, people, qq.Budget(1.0, 1e-5), trained_on=drawn, account=account)
+    assert account.spending.spent_mu == 0
+    assert qq.check(model, people, qq.Budget(1.0, 1e-5), trained_on=drawn, simulate=0).share is None
 
 
 def test_a_policy_of_probabilities_draws_and_others_say_that_they_do_not():

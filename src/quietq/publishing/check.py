@@ -91,9 +91,9 @@ def check(
     mechanism: PolicyCheck | RewardCheck
     world: PrivateWorld | None = None
     if isinstance(feedback, Sessions):
-        policy, world = _policy_of(released, trained_on, feedback.box)
+        released, world = _policy_of(released, trained_on, feedback.box)
         mechanism = PolicyCheck(
-            policy, feedback, budget, world=world, wanted=wanted, steps=steps, returns=returns, threshold=go
+            released, feedback, budget, world=world, wanted=wanted, steps=steps, returns=returns, threshold=go
         )
         if mechanism.worlds is None and feedback.people * budget.mu < ENOUGH:
             warnings.warn(

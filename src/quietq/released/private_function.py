@@ -96,7 +96,7 @@ class PrivateTable(PrivateFunction, tag="table"):
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         """Released values are whole multiples of the step that noise was rounded to, which others are not."""
         super().check_norms(norms, certificate)
-        combined = all(isinstance(norm, Exponential) and norm.summed is self.summed for norm in norms)
+        combined = all(isinstance(norm, Exponential) and (len(norm.tables) > 1) is self.summed for norm in norms)
         require(combined, f"its noise must be that of a {type(self).__name__}, summed or not as it is")
         steps = [float(one.values[0]) for one in certificate.assumptions if one.code is Code.EXACT_NOISE]
         rounded = all((np.rint(self.values / step) * step == self.values).all() for step in steps)
