@@ -13,7 +13,6 @@ import pytest
 from quietq import Budget, Ratings, privatise
 
 CALIBRATE = "calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5 --slope 1"
-LIMITS = "limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5"
 
 
 def run(arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -48,25 +47,13 @@ def test_calibrate_tells_what_privatise_draws(quietq, level):
     assert told["auto"]["error"] < told["error"] or level
 
 
-def test_limits(quietq):
-    result = json.loads(quietq(LIMITS + " --json")[1])
-    assert result["cap_gdp"] == pytest.approx(0.924, abs=5e-4)
-    assert result["cap_any_dp"] == pytest.approx(0.9999, abs=5e-5)
-    assert (result["people_gdp"], result["people_any_dp"]) == (9, 3)
-    assert result["width"] == 0.5
-
-
 def test_tables_for_people(quietq):
-    calibration, caps = quietq(CALIBRATE)[1], quietq(LIMITS)[1]
+    calibration = quietq(CALIBRATE)[1]
     assert "0.10597" in calibration
     assert "0.055402" in calibration
     assert "50 people" in calibration
     assert "Noise 'knots' with 6 pieces is less: error 0.050871" in calibration
     assert "release(s)" not in calibration
-    assert "0.9236" in caps
-    assert ">0.9999" in caps
-    assert "do not depend on the radius" in caps
-    assert "right in at most 55.7 of 100 cases with Gaussian noise, in 71.1 with any" in caps
     assert "DP, 1 person" in quietq(CALIBRATE.replace("50", "1"))[1]
 
 
@@ -74,12 +61,6 @@ def test_where_a_letter_cannot_be_shown_the_rest_is():
     done = run("limites≥", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("quietq: No such command 'limites?'.")
-
-
-def test_limits_of_a_pure_budget(quietq):
-    result = json.loads(quietq("limits --epsilon 0.9 --delta 0 --radius 0.5 --distance 0.5 --json")[1])
-    assert result["cap_gdp"] is None
-    assert result["cap_any_dp"] == pytest.approx(0.711, abs=1e-3)
 
 
 @pytest.mark.filterwarnings("always")
@@ -111,8 +92,6 @@ def check_refusal(code, out, err, words):
         (CALIBRATE.replace("--high 0.5", "--high 0"), ("high", "low")),
         (CALIBRATE + " --colour red", ("--colour",)),
         ("calibrate --epsilon 1", ("Missing option", "--delta")),
-        (LIMITS.replace("0.05", "0"), ("radius", "above 0")),
-        (LIMITS + " --score 1", ("score", "below 1")),
         ("calibrat", ("calibrat",)),
         (CALIBRATE + " --people=2.5", ("people", "'2.5'")),
         (CALIBRATE + " --people 2.5 --people 3.5", ("people", "'3.5'")),
@@ -124,8 +103,6 @@ def check_refusal(code, out, err, words):
         (CALIBRATE + " --delta 1e-320", ("delta", "1e-320")),
         (CALIBRATE + " --epsilon 1e300", ("epsilon", "1e+300")),
         (CALIBRATE + " --slope 1e100", ("2 slope/(high - low)",)),
-        (LIMITS + " --radius 1e-50", ("distance", "radius")),
-        (LIMITS + " --width 1e90", ("people", "width")),
     ],
 )
 def test_wrong_input_is_one_sentence_and_exit_code_2(quietq, arguments, words):
@@ -166,7 +143,7 @@ def test_help_has_every_command_in_one_group():
     from quietq.cli import app
 
     panels = [one.rich_help_panel for one in (*app.registered_commands, *app.registered_groups)]
-    assert len(panels) == 17
+    assert len(panels) == 15
     assert all(isinstance(panel, str) for panel in panels)
 
 

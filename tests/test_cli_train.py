@@ -1,4 +1,4 @@
-"""`quietq paper train`, `methods` and `worlds`, in this process, so that JAX is loaded once and types are checked."""
+"""`quietq paper train` and `methods`, in this process, so that JAX is loaded once and types are checked."""
 
 import contextlib
 import inspect
@@ -264,7 +264,7 @@ def test_out_of_reach_is_told_but_not_refused(quietq):
 
 
 WRONG = [
-    ("reward", "Missing argument 'WORLD': One that `quietq worlds` lists, or any Gymnasium id."),
+    ("reward", "Missing argument 'WORLD': One of walk, thermostat, navigation, or any Gymnasium id."),
     ("walk walk", "METHOD must be one of none, published, reward,"),
     ("evaluation walk", "METHOD must be one of none, published, reward,"),
     (f"reward moon {PROMISE}", "no world called 'moon'"),
@@ -401,16 +401,6 @@ def test_methods(quietq):
     assert rows["published"]["standing"] == "claimed"
     assert all(set(row) == {"name", "standing", "noise", "summary", "in_worlds"} for row in rows.values())
     assert "once, before training" in quietq("paper methods")[1]
-
-
-def test_worlds(quietq):
-    code, out, err = quietq("worlds --json")
-    assert (code, err) == (0, "")
-    rows = {row["name"]: row for row in json.loads(out)["worlds"]}
-    assert set(rows) == {"walk", "thermostat", "navigation"}
-    assert (rows["walk"]["gymnasium_id"], rows["navigation"]["dimension"]) == ("quietq/Walk-v0", 2)
-    assert "what 50 people gave, of whom one may have given anything else" in rows["walk"]["relation"]
-    assert "what 9 people gave" in quietq("worlds --people 9")[1]
 
 
 @pytest.mark.slow

@@ -45,8 +45,7 @@ assert quietq("--version").strip() == qq.__version__
 assert "evaluate-policies" in quietq("--help")
 assert json.loads(quietq("verify reward.qq --json"))["privacy"] == "certified"
 quietq("calibrate --epsilon 0.9 --delta 1e-4 --people 50 --low 0 --high 0.5 --slope 1")
-quietq("limits --epsilon 0.9 --delta 1e-4 --radius 0.05 --distance 0.5")
-quietq("paper methods"), quietq("worlds"), quietq("paper train --help"), quietq("ledger --help")
+quietq("paper methods"), quietq("paper train --help"), quietq("ledger --help")
 assert not [name for name in ("jax", "polars", "matplotlib", "fastapi") if importlib.util.find_spec(name)]
 """
 WORKS = {

@@ -185,7 +185,7 @@ Confidence = Annotated[float, typer.Option(help="Confidence with which all bound
 Seed = Annotated[int, typer.Option(help="Seed of all randomness: audits are simulations.")]
 AuditedWorld = Annotated[
     str | None,
-    typer.Option(help="One of the worlds that `quietq worlds` lists; default walk.", autocompletion=complete(WORLDS)),
+    typer.Option(help=f"One of {', '.join(WORLDS)}; default walk.", autocompletion=complete(WORLDS)),
 ]
 Move = Annotated[
     Literal["shift", "zigzag"] | None,

@@ -98,7 +98,7 @@ def train(
         str,
         typer.Argument(
             metavar="WORLD",
-            help="One that `quietq worlds` lists, or any Gymnasium id.",
+            help=f"One of {', '.join(WORLDS)}, or any Gymnasium id.",
             autocompletion=complete(WORLDS),
         ),
     ],

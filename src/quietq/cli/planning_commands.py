@@ -1,4 +1,4 @@
-"""`quietq plan`, `calibrate`, `limits` and `worlds`: what a budget buys, shown before anything is spent.
+"""`quietq plan` and `calibrate`: what a budget buys, shown before anything is spent.
 
 See docs/theory.md#gaussian-curve.
 """
@@ -254,71 +254,3 @@ def calibrate(
     if taken.name != "path":
         error = f"error {auto['error']:.5g}, lines between knots included"
         print(f"Noise {taken.name!r} with {auto['pieces']} pieces is less: {error}.\n'auto' takes it.")
-
-
-@app.command(rich_help_panel=PANEL)
-def limits(
-    epsilon: Epsilon,
-    delta: Delta,
-    radius: Annotated[float, typer.Option(help="Most that neighbouring rewards differ, e.g. (high - low)/people.")],
-    distance: Annotated[float, typer.Option(help="Distance between two rewards with opposite preferences.")],
-    score: Annotated[float, typer.Option(help="Score (0 worst, 1 best policy) that you hope for.")] = 0.9,
-    width: Annotated[float | None, typer.Option(help="Range of one person's reward; default: the distance.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Tell what any private algorithm can reach at all, and how many people a score takes at the least."""
-    from quietq.privacy import cap_any_dp, cap_gdp, people_needed, steps_between
-    from quietq.privacy.budget import guess_right, of_hundred
-
-    budget = qq.Budget(epsilon, delta)
-    steps = steps_between(distance, radius)
-    needed = {"distance": distance, "width": distance if width is None else width}
-    gdp = None if budget.is_pure else cap_gdp(budget.mu, steps)
-    people_gdp = None if budget.is_pure else people_needed(score, budget, **needed, gaussian=True)
-    any_dp, people_any_dp = cap_any_dp(budget, steps), people_needed(score, budget, **needed, gaussian=False)
-    if as_json:
-        record = {"epsilon": budget.epsilon, "delta": budget.delta, "radius": radius, **needed, "steps": steps}
-        record |= {"cap_gdp": gdp, "cap_any_dp": any_dp, "score": score}
-        return answer(True, record | {"people_gdp": people_gdp, "people_any_dp": people_any_dp})
-    rows = [
-        (kind, ">0.9999" if cap is not None and cap > 0.9999 else number(cap), people or "-")
-        for kind, cap, people in (("Gaussian noise", gdp, people_gdp), ("any", any_dp, people_any_dp))
-    ]
-    title = f"Best possible at ({epsilon:g}, {delta:g})-DP, radius {radius:g}, distance {distance:g}"
-    headings = ("algorithms", "score under both rewards, at most", f"people for a score of {score:g}, at least")
-    show_table(title, headings, rows, ("algorithms",))
-    print(f"The people follow from score, distance and width ({needed['width']:g}), and do not depend on the radius.")
-    if not budget.is_pure:
-        right = [of_hundred(guess_right(epsilon, delta, mu)) for mu in (budget.mu, None)]
-        print(
-            f"They do not protect alike: a guesser is right in at most {right[0]} of 100 cases with Gaussian noise, in "
-            f"{right[1]} with any."
-        )
-
-
-@app.command(rich_help_panel=PANEL)
-def worlds(
-    people: Annotated[int, typer.Option(help="Number of people whose mean the reward is.")] = 50,
-    as_json: AsJson = False,
-) -> None:
-    """List the worlds to train in, and their neighbouring relations; any Gymnasium id will do too."""
-    from quietq.privacy.checks import plural
-    from quietq.worlds import WORLDS, find_world
-    from quietq.worlds.environment import gymnasium_id
-
-    records = [
-        {
-            "name": name,
-            "gymnasium_id": gymnasium_id(name),
-            "dimension": find_world(name).box.dimension,
-            "actions": list(find_world(name).action_names),
-            "relation": str(find_world(name).relation(people)),
-        }
-        for name in WORLDS
-    ]
-    lines = [
-        f"{one['name']} ({one['gymnasium_id']}): {plural(one['dimension'], 'dimension')}; actions "
-        f"{', '.join(one['actions'])}\n    neighbouring inputs: {one['relation']}"
-        for one in records
-    ]
-    answer(as_json, {"worlds": records}, *lines)
