@@ -12,8 +12,8 @@ for package in ("statsmodels", "polars", "matplotlib"):
 import quietq as qq  # noqa: E402
 from quietq import worlds  # noqa: E402
 
-RELEASED = {"reward.qq", "reward.png", "agent.qq", "values.png", "certificate.json", "report.html"}
-KEPT = {"PRIVATE-ratings.csv", "NOT-PRIVATE-scores.json", "README.txt"}
+RELEASED = {"reward.qq", "reward.png", "agent.qq", "values.png", "report.html"}
+KEPT = {"PRIVATE-ratings.csv"}
 
 
 @pytest.mark.slow  # the README's own block runs it in every test run

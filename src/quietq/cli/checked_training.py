@@ -3,25 +3,22 @@
 A private reward that is yet to be drawn is simulated until then, so that what would be refused later is refused now.
 """
 
-import shutil
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import quietq as qq
 from quietq.cli import folder
-from quietq.cli.app import INTERRUPTED, dashed
+from quietq.cli.app import dashed
 from quietq.cli.ledger_command import open_account
-from quietq.cli.options import read_assignment, refuse_others
+from quietq.cli.options import given, read_assignment, refuse_others
 from quietq.mechanisms.candidates import MECHANISMS
 from quietq.paper.agents import Agent, InLoopMethod, RewardLearner
 from quietq.paper.agents.agent import NotPrivate
-from quietq.paper.agents.hyper_parameters import options_of, read_options
+from quietq.paper.agents.hyper_parameters import read_options
 from quietq.paper.agents.places import find_place
 from quietq.paper.method_table import METHOD_TABLE
 from quietq.paper.methods import METHODS, build_method
@@ -30,9 +27,6 @@ from quietq.privacy import Relation
 from quietq.privacy.checks import count
 from quietq.released.publishable import Publishable
 from quietq.worlds import World
-
-if TYPE_CHECKING:
-    from quietq.ledger import SourceAccount
 
 
 def refused_options(method: str) -> set[str]:
@@ -53,172 +47,136 @@ def read_hyper_parameters(method: str, words: list[str] | None) -> dict[str, obj
     return read_options(METHODS[method], {name.replace("-", "_"): text for name, text in texts.items()})
 
 
-OPTIONS = (
-    *("method", "world", "box", "people", "radius", "epsilon", "delta", "reward", "noise", "pieces", "rewards"),
-    *("steps", "seeds", "seed", "simulate", "ledger", "source", "options"),
-)
-"""What a training can be asked for, and what config.json keeps: everything needed to repeat it."""
-
-
 class CheckedTraining:
     """A training as it was asked for, of which nothing will be refused any more but an account that is exhausted.
 
     Args:
-        asked: Options of `quietq paper train` by their names, those that were given; `options` has the
-            hyper-parameters.
+        method: The name of the method.
+        world: The name of the world, or an id of Gymnasium.
+        box: The box that a Gymnasium environment's observations are clipped to.
+        steps: How many steps of the world there are to learn from.
+        seeds: How many trainings side by side.
+        seed: Makes training repeatable.
+        options: Hyper-parameters.
+        asked: Further options of `quietq paper train`, by their names.
 
     """
 
-    def __init__(self, **asked: Any) -> None:
+    def __init__(
+        self,
+        method: str,
+        world: str,
+        box: Sequence[tuple[float, float]] | None = None,
+        steps: int = 5000,
+        seeds: int = 1,
+        seed: int | None = None,
+        options: Mapping[str, object] | None = None,
+        **asked: Any,
+    ) -> None:
         """Refuses what contradicts itself, what the method has no use for, and whatever training would refuse."""
-        given = {name: value for name, value in asked.items() if value is not None}
-        one = self.asked = SimpleNamespace(**dict.fromkeys(OPTIONS) | {"steps": 5000, "seeds": 1} | given)
-        self.learns_from_reward = issubclass(METHODS[one.method], RewardLearner)
-        refused = refused_options(one.method)
-        refuse_others(f"{one.method!r} has", [name for name in given if name in refused])
-        self._check_simulation(given)
-        if one.reward is None and "epsilon" not in refused:
-            self._check_promise(given)
-        self.account = open_account(one.ledger, one.source, f"train/{one.method}")
-        self.place = find_place(one.world, one.box or ())
-        self.budget: qq.Budget | None = None
-        self.relation: Relation | None = None
-        if one.epsilon is not None and one.delta is not None:
-            self.budget, self.relation = qq.Budget(one.epsilon, one.delta), self._relate()
-        self.draws_reward = self.learns_from_reward and one.reward is None
-        promised: dict[str, object] = {"relation": self.relation, "budget": self.budget} if self.budget else {}
-        if one.reward is not None:
-            promised = {"private": qq.load(one.reward)}
-        elif self.draws_reward:
-            promised = {"private": self._make_reward(simulate=0)}
-        method = build_method(one.method, one.options or {}, **promised)
-        self.agent = Agent(self.place, method, seed=one.seed, account=self.account)
+        self._method = method
+        self._asked: dict[str, Any] = given(**asked)
+        self._steps, self._seeds = steps, seeds
+        self._learns_from_reward = issubclass(METHODS[method], RewardLearner)
+        self._check_options()
+        self._account = open_account(asked.get("ledger"), asked.get("source"), f"train/{method}")
+        self.place = find_place(world, box or ())
+        self.world = self.place.name if isinstance(self.place, World) else world
+        self._budget: qq.Budget | None = None
+        self._relation: Relation | None = None
+        promised: dict[str, object] = {}
+        if "epsilon" in self._asked:
+            self._budget, self._relation = qq.Budget(asked["epsilon"], asked["delta"]), self._relate()
+            promised = {"relation": self._relation, "budget": self._budget}
+        self._draws_reward = self._learns_from_reward and "reward" not in self._asked
+        if self._learns_from_reward:
+            drawn = self._make_reward(seed, simulate=0) if self._draws_reward else qq.load(asked["reward"])
+            promised = {"private": drawn}
+        built = build_method(method, options or {}, **promised)
+        self.agent = Agent(self.place, built, seed=seed, account=self._account)
         # A private reward is simulated before the training, which draws nothing itself then.
-        self.draws = None if self.draws_reward else one.simulate
-        self.agent.check(one.steps, seeds=one.seeds, simulate=self.draws)
-        one.seed = self.agent.seed
-        # All hyper-parameters, so that a record does not hang on defaults.
-        one.options = {name: getattr(method, name) for name in options_of(type(method))}
-        one.world = self.place.name if isinstance(self.place, World) else one.world
+        self._draws = None if self._draws_reward else self._asked.get("simulate")
+        self.agent.check(steps, seeds=seeds, simulate=self._draws)
 
-    def _check_simulation(self, given: Mapping[str, object]) -> None:
-        if "simulate" in given:
-            count("simulate", given["simulate"])
-            if "ledger" in given:
+    def _check_options(self) -> None:
+        """Refuses options that contradict each other or are too few, before a file is looked for."""
+        asked, refused = self._asked, refused_options(self._method)
+        refuse_others(f"{self._method!r} has", [name for name in asked if name in refused])
+        if "simulate" in asked:
+            count("simulate", asked["simulate"])
+            if "ledger" in asked:
                 raise qq.InvalidInput("--ledger is charged for noise that protects, and --simulate draws none.")
-        # The file of a private reward was paid for, and says everything about its promise.
-        of_promise = ("people", "radius", "epsilon", "delta", "simulate", "noise", "pieces", "rewards", "ledger")
-        extra = [name for name in of_promise if name in given]
-        if "reward" in given and extra:
-            raise qq.InvalidInput(
-                f"--reward was paid for when it was made, and brings noise and promise along: leave out "
-                f"{dashed(*extra)}."
-            )
+        if "reward" in asked:
+            # The file of a private reward was paid for, and says everything about its promise.
+            if extra := [name for name in asked if name not in ("reward", "source")]:
+                raise qq.InvalidInput(
+                    f"--reward was paid for when it was made, and brings noise and promise along: leave out "
+                    f"{dashed(*extra)}."
+                )
+        elif "epsilon" not in refused:
+            self._check_promise()
 
-    def _check_promise(self, given: Mapping[str, object]) -> None:
-        rough = "radius" in given
-        if "people" in given and rough:
+    def _check_promise(self) -> None:
+        asked, rough = self._asked, "radius" in self._asked
+        if "people" in asked and rough:
             raise qq.InvalidInput("--people and --radius both bound what one person can change: give one of them.")
         needed = ("epsilon", "delta") if rough else ("people", "epsilon", "delta")
-        if missing := [name for name in needed if name not in given]:
-            other = ", or --reward with a private reward's file" if self.learns_from_reward else ""
-            raise qq.InvalidInput(f"{self.asked.method!r} needs {dashed(*missing)}{other}.")
-        if "rewards" in given and not rough:
+        if missing := [name for name in needed if name not in asked]:
+            other = ", or --reward with a private reward's file" if self._learns_from_reward else ""
+            raise qq.InvalidInput(f"{self._method!r} needs {dashed(*missing)}{other}.")
+        if "rewards" in asked and not rough:
             raise qq.InvalidInput("--rewards counts noised rewards, and belongs to --radius.")
-        smooth = [name for name in ("noise", "pieces") if name in given]
+        smooth = [name for name in ("noise", "pieces") if name in asked]
         if rough and smooth:
             raise qq.InvalidInput(f"{dashed(*smooth)} needs smooth rewards: give --people instead of --radius.")
 
     def _relate(self) -> Relation:
         """Says what must stay hidden; refused if that is not declared, or the method has no noise for it."""
-        if not isinstance(self.place, World) and self.learns_from_reward:
-            raise qq.InvalidInput(f"{self.asked.method!r} needs --reward in {self.asked.world!r}: its file.")
-        if self.asked.radius is not None:
-            return qq.SupBall(self.asked.radius)
+        if not isinstance(self.place, World) and self._learns_from_reward:
+            raise qq.InvalidInput(f"{self._method!r} needs --reward in {self.world!r}: its file.")
+        if "radius" in self._asked:
+            return qq.SupBall(self._asked["radius"])
         if not isinstance(self.place, World):
-            raise qq.InvalidInput(
-                f"What people want of {self.asked.world!r} is not declared: give --radius, not --people."
-            )
-        return self.place.relation(self.asked.people)
+            raise qq.InvalidInput(f"What people want of {self.world!r} is not declared: give --radius, not --people.")
+        return self.place.relation(self._asked["people"])
+
+    def warning(self) -> str | None:
+        """A sentence if a good score is out of reach of any algorithm with this promise."""
+        if self._relation is None or self._budget is None or not isinstance(self.place, World):
+            return None
+        noise = self._asked.get("noise")
+        pure = self._budget.is_pure or (noise in MECHANISMS and MECHANISMS[noise].pure)
+        radius = self._relation.radius  # pyright: ignore[reportAttributeAccessIssue]
+        return out_of_reach(self.place, radius, self._budget, gaussian=not pure)
+
+    def run(self, out: Path) -> NotPrivate:
+        """Trains, and writes what was released to the folder; the scores under the true reward are not private."""
+        out.mkdir(parents=True, exist_ok=True)
+        self.draw_reward(out)
+        self.agent.learn(self._steps, seeds=self._seeds, simulate=self._draws)
+        if self.agent.certificate.standing == "certified":
+            qq.publish(self.agent, out / folder.AGENT)
+        else:
+            self.agent.save(out / folder.AGENT)  # marked as NOT PRIVATE
+        return self.agent.evaluate()
 
     def draw_reward(self, out: Path) -> None:
         """Gives the agent the private reward that it learns from, charged first and written to the run's folder.
 
         Nothing happens where a method draws its own noise, or the reward came from a file.
         """
-        if not self.draws_reward:
+        if not self._draws_reward:
             return
-        if self.asked.simulate is None:
-            private = self._make_reward(account=self.account)
+        if "simulate" not in self._asked:
+            private = self._make_reward(self.agent.seed, account=self._account)
             qq.publish(private, out / folder.REWARD)
         else:
-            sequences = [np.random.SeedSequence((self.asked.seed, draw)) for draw in range(self.asked.simulate)]
-            private = [self._make_reward(simulate=int(one.generate_state(1)[0])) for one in sequences]
+            seed = self.agent.seed
+            sequences = [np.random.SeedSequence((seed, draw)) for draw in range(self._asked["simulate"])]
+            private = [self._make_reward(seed, simulate=int(one.generate_state(1)[0])) for one in sequences]
         self.agent.method = replace(self.agent.method, private=private)  # pyright: ignore[reportCallIssue]
 
-    def warning(self) -> str | None:
-        """A sentence if a good score is out of reach of any algorithm with this promise."""
-        if self.relation is None or self.budget is None or not isinstance(self.place, World):
-            return None
-        pure = self.budget.is_pure or (self.asked.noise in MECHANISMS and MECHANISMS[self.asked.noise].pure)
-        radius = self.relation.radius  # pyright: ignore[reportAttributeAccessIssue]
-        return out_of_reach(self.place, radius, self.budget, gaussian=not pure)
-
-    def _make_reward(self, **how: Any) -> Publishable:
+    def _make_reward(self, seed: int | None, **how: Any) -> Publishable:
         """The private reward of a world: with `simulate` a seed draws it, and else an `account` is charged."""
-        named = {name: getattr(self.asked, name) for name in ("noise", "pieces", "rewards", "seed")}
-        return privatise_world(self.place, self.relation, self.budget, **named, **how)  # pyright: ignore
-
-
-def carry_out(training: CheckedTraining, out: Path) -> NotPrivate:
-    """Trains, and writes the run's folder; the scores under the true reward are not private."""
-    agent = training.agent
-    out.mkdir(parents=True, exist_ok=True)
-    folder.write_json(out / folder.CONFIG, {"schema": 2, "version": qq.__version__, **vars(training.asked)})
-    folder.write_note(out, None)
-    before = _charges(training.account)
-    try:
-        training.draw_reward(out)
-        agent.learn(training.asked.steps, seeds=training.asked.seeds, simulate=training.draws)
-        return _write(agent, out)
-    except qq.BudgetExhausted:  # nothing was booked, and nothing is left behind
-        shutil.rmtree(out)
-        raise
-    except KeyboardInterrupt:
-        spent = agent.spent if training.account is None else _charges(training.account) > before
-        print(f"\nquietq: stopped: {_what_is_left(training, out, spent)}.", file=sys.stderr)
-        raise SystemExit(INTERRUPTED) from None  # it has said what there is to say
-
-
-def _write(agent: Agent, out: Path) -> NotPrivate:
-    """Writes what was released, and then what is not private, which it gives back."""
-    if agent.certificate.standing == "certified":
-        qq.publish(agent, out / folder.AGENT)
-    else:
-        agent.save(out / folder.AGENT)  # marked as NOT PRIVATE
-    folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
-    evaluation = agent.evaluate()
-    folder.write_json(out / folder.SCORES, {"score": evaluation.scores, "return": evaluation.returns})
-    folder.write_note(out, agent.certificate.standing)
-    return evaluation
-
-
-def _charges(account: "SourceAccount | None") -> set[str]:
-    """The ids of what a ledger booked for trainings by this method: it knows of a charge before this process does."""
-    if account is None:
-        return set()
-    reserved = [one.reserved for one in account.ledger.balance(account.source).bookings]
-    return {one.id for one in reserved if one.method == account.method}
-
-
-def _what_is_left(training: CheckedTraining, out: Path, spent: bool) -> str:
-    """What a training that was stopped cost, and what there is of it: noise that is left over is never kept."""
-    if (out / folder.AGENT).exists():
-        return f"the agent is trained, and in {out / folder.AGENT}; only its scores are missing"
-    if (out / folder.REWARD).exists():
-        again = f"--reward {out / folder.REWARD} trains on it, and spends nothing"
-        return f"the training is lost, but not the private reward that was spent on: {again}"
-    if not spent or training.budget is None:
-        return "the training is lost; nothing was spent"
-    budget = f"epsilon = {training.budget.epsilon:g} and delta = {training.budget.delta:g}"
-    return f"the training is lost, and {budget} were spent on it, because its noise had been drawn"
+        named = {name: self._asked.get(name) for name in ("noise", "pieces", "rewards")}
+        return privatise_world(self.place, self._relation, self._budget, seed=seed, **named, **how)  # pyright: ignore

@@ -20,21 +20,14 @@ if TYPE_CHECKING:
     from quietq.released import PrivateNetwork
 
 RATINGS, REWARD_PLOT, VALUES_PLOT, REPORT = "PRIVATE-ratings.csv", "reward.png", "values.png", "report.html"
-FILES = {
-    *(RATINGS, REWARD_PLOT, VALUES_PLOT, REPORT),
-    *(folder.REWARD, folder.AGENT, folder.CERTIFICATE, folder.SCORES, folder.README),
-}
+FILES = {RATINGS, REWARD_PLOT, VALUES_PLOT, REPORT, folder.REWARD, folder.AGENT}
 """All that a demo writes, and the next one replaces."""
 NOTE = f"""\
-What may be published, under the promise in {folder.CERTIFICATE}:
+What may be published, under this promise:
   {folder.REWARD}: the voters' mean reward, made private; {REWARD_PLOT} shows it
   {folder.AGENT}: a policy that was planned on it; {VALUES_PLOT} shows its values
-  {folder.CERTIFICATE}: what was promised, to whom and under which assumptions
   {REPORT}: all of this in words and pictures, with an audit
 Every demo draws new noise: if you publish several, their budgets add up.
-
-NOT PRIVATE, for you only, because it uses the true reward:
-  {folder.SCORES}: how well the agent does
 
 PRIVATE:
   {RATINGS}: what the voters like; it is not needed any more
@@ -64,6 +57,7 @@ def demo(
     from quietq.cli import report
     from quietq.feedback import voters
     from quietq.privacy import Exponential
+    from quietq.released.release_file import write_whole
     from quietq.worlds import WALK, best_return, plan_on_grid, policy_return, random_return, score, worst_return
 
     voters.require()
@@ -81,7 +75,7 @@ def demo(
             print(f"{step}/{len(STEPS)} {STEPS[step - 1]}", file=sys.stderr, flush=True)
 
     begin(1)
-    folder.write(out / RATINGS, voters.ratings().write_csv())
+    write_whole(out / RATINGS, voters.ratings().write_csv().encode(), 0o600)
     people = voters.read(out / RATINGS)
     begin(2)
     private = qq.privatise(people, budget, account=account)
@@ -90,7 +84,6 @@ def demo(
     plan = plan_on_grid(WALK, private)
     agent = plan.as_function()
     qq.publish(plan, out / folder.AGENT)
-    folder.write_json(out / folder.CERTIFICATE, agent.certificate.to_dict())
     begin(4)
     norm = private.certificate.queries[0].norm
     assert isinstance(norm, Exponential)  # that of a path
@@ -111,8 +104,6 @@ def demo(
         "random": random_return(true),
         "worst": worst_return(true),
     }
-    folder.write_json(out / folder.SCORES, result)
-    folder.write(out / folder.README, NOTE)
     seconds = round(time.monotonic() - began, 3)
     record = {"certificate": agent.certificate.to_dict(), "out": str(out), "seconds": seconds, "not_private": result}
     lines = [

@@ -92,7 +92,6 @@ def methods(
 
 @paper.command()
 def train(
-    context: typer.Context,
     method: MethodName,
     world: Annotated[
         str,
@@ -146,19 +145,32 @@ def train(
     from quietq.privacy.checks import one_of
 
     one_of("METHOD", method, [name for name, one in METHOD_TABLE.items() if one.in_worlds])
-    from quietq.cli.checked_training import OPTIONS, CheckedTraining, carry_out, read_hyper_parameters
+    from quietq.cli.checked_training import CheckedTraining, read_hyper_parameters
 
-    asked = {name: value for name, value in context.params.items() if name in OPTIONS}
-    asked |= {
-        "box": read_pairs(box),
-        "reward": None if reward is None else str(reward.absolute()),
-        "options": read_hyper_parameters(method, hyper_parameters),
-    }
-    training = CheckedTraining(**asked)
-    out = folder.choose(out, f"{training.asked.world}-{method}")
+    training = CheckedTraining(
+        method,
+        world,
+        read_pairs(box),
+        steps,
+        seeds,
+        seed,
+        read_hyper_parameters(method, hyper_parameters),
+        people=people,
+        radius=radius,
+        epsilon=epsilon,
+        delta=delta,
+        reward=reward,
+        noise=noise,
+        pieces=pieces,
+        rewards=rewards,
+        simulate=simulate,
+        ledger=ledger,
+        source=source,
+    )
+    out = folder.choose(out, f"{training.world}-{method}")
     if sentence := training.warning():
         warn(sentence)
-    evaluation = carry_out(training, out)
+    evaluation = training.run(out)
     certificate = training.agent.certificate
     record = {
         "certificate": certificate.to_dict(),
@@ -166,13 +178,13 @@ def train(
         "seconds": round(time.monotonic() - began, 3),
         "not_private": {"score": evaluation.scores, "return": evaluation.returns},
     }
-    files = ", ".join(str(out / name) for name in folder.RELEASED if (out / name).exists())
+    files = ", ".join(str(out / name) for name in (folder.AGENT, folder.REWARD) if (out / name).exists())
     may = "May be published" if certificate.standing == "certified" else "Not private, so not to be published"
-    lines = [certificate, f"\n{may}: {files}", f"What else is in {out} stays with you; {folder.README} says why."]
+    lines = [certificate, f"\n{may}: {files}"]
     score = "" if evaluation.scores is None else f"score {_spread(evaluation.scores)}, "
     lines.append(f"NOT PRIVATE, for you only: {score}return {_spread(evaluation.returns)}")
     if score:
-        worst = "the worst policy" if training.asked.world == "walk" else "random actions"
+        worst = "the worst policy" if training.world == "walk" else "random actions"
         lines.append(f"(A score of 0 is that of {worst}, 1 that of the best policy known.)")
     answer(as_json, record, *lines)
 

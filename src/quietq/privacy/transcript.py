@@ -157,7 +157,7 @@ class Transcript:
         self.receipt: Receipt | None = None
         self.charged = False
         self.queries: list[Query] = []
-        self._once = once
+        self._once = Once("This release") if once is None else once
         self._largest = largest
         self._error = error
         self._simulated = simulated
@@ -168,8 +168,8 @@ class Transcript:
         """What was asked for and not answered yet."""
         self._process = os.getpid()
         self._lock = threading.RLock()
-        if once is not None and simulated is None:
-            once.check(account)
+        if simulated is None:
+            self._once.check(account)
 
     def ask(self, query: Query) -> None:
         """Books a query against the cap, before anything is looked at; refuses one beyond what is charged."""
@@ -225,10 +225,7 @@ class Transcript:
         with self._lock:
             if self.charged:
                 return
-            if self._once is not None:
-                self.receipt = self._once.spend(self.account, self.cost, self.relation)
-            elif self.account is not None:
-                self.receipt = self.account.charge(self.cost, self.relation)
+            self.receipt = self._once.spend(self.account, self.cost, self.relation)
             self.charged = True
 
     def answer(self, query: Query, numbers: object = None, given: Any = None, *, feedback: object = None) -> np.ndarray:

@@ -15,11 +15,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quietq.cli.folder import write
 from quietq.privacy.budget import of_hundred
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
 from quietq.privacy.explain import Audience, explain, guess
+from quietq.released.release_file import write_whole
 
 if TYPE_CHECKING:
     from quietq.audit.finding import Finding
@@ -75,7 +75,7 @@ def write_page(path: str | os.PathLike[str], title: str, lead: str, sections: Ma
     for name, parts in sections.items():
         body += [f"<h2 id='{anchors[name]}'>{escape(name)}</h2>", *parts]
     text = PAGE.format(title=escape(title), style=STYLE.read_text(encoding="utf-8"), body="\n".join(body))
-    write(Path(path), text)
+    write_whole(Path(path), text.encode())
     return Path(path)
 
 

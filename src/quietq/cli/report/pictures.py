@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quietq.cli.folder import write
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput, MissingExtra
 from quietq.released import PrivateNetwork
 from quietq.released.private_function import PrivateFunction, PrivateKnots, PrivateTable
 from quietq.released.private_world import PrivateWorld, spreads
+from quietq.released.release_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +88,7 @@ def save(figure: "Figure", target: Path, heading: str = "", below: str = "") -> 
     with rc_context({"font.family": [FAMILY]}):
         figure.savefig(picture, format=target.suffix.lower()[1:])
     try:
-        write(target, picture.getvalue())
+        write_whole(target, picture.getvalue())
     except OSError as error:
         raise InvalidInput(f"path must be a file that can be written to, not {str(target)!r}.") from error
 
