@@ -34,7 +34,7 @@ def test_from_ratings_to_a_private_agent(quietq, tmp_path, monkeypatch):
     published = (folder / "report.html").read_text()
     for name in ("reward.png", "values.png"):
         assert base64.b64encode((folder / name).read_bytes()).decode() in published
-    assert "epsilon = 0.5, delta = 1e-05" in published
+    assert "epsilon = 0.5 and delta = 1e-05" in published
     assert f"{told['return']:.3g}</td>" not in published
     assert "What the audit found" in published
     for path in folder.glob("*PRIVATE*"):

@@ -8,10 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from quietq.audit import audit_mechanism
-from quietq.cli.report.page import guess, listing, paragraph, picture, table, write_page, write_release_report
+from quietq.cli.report.page import listing, paragraph, picture, table, write_page, write_release_report
 from quietq.mechanisms.candidates import privatise
 from quietq.privacy import Budget, Certificate, LipschitzBall
 from quietq.privacy.errors import InvalidInput
+from quietq.privacy.explain import guess
 
 NASTY = "<script>alert('x')</script> & \"quoted\""
 

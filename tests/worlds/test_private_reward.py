@@ -103,13 +103,10 @@ def test_the_own_reward_is_nowhere() -> None:
     assert bytes_of_sentinel[::-1] not in data
 
 
-def test_info_is_kept_by_name_only() -> None:
-    env = PrivateReward(Spy(), PRIVATE, keep_info=("note",))
-    assert env.reset()[1] == {"note": "public"}
-    assert env.step(0)[4] == {"note": "public", "final_info": {}}
-    for bad in (("raw_reward",), ("episode",), ("Return",)):
-        with pytest.raises(InvalidInput, match="keep_info must not name"):
-            PrivateReward(Spy(), PRIVATE, keep_info=bad)
+def test_no_info_of_the_environment_passes() -> None:
+    env = PrivateReward(Spy(), PRIVATE)
+    assert env.reset()[1] == {}
+    assert env.step(0)[4] == {"final_info": {}}
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
@@ -117,11 +114,11 @@ def test_info_is_kept_by_name_only() -> None:
 def test_vector_environments_in_each_mode(mode: AutoresetMode, on: str) -> None:
     lengths, starts = (2, 3), (0.1, 0.5)
     spies = [lambda n=n, s=s: Spy(n, s) for n, s in zip(lengths, starts, strict=True)]
-    env = PrivateReward(SyncVectorEnv(spies, autoreset_mode=mode, copy=False), PRIVATE, on=on, keep_info=("note",))
+    env = PrivateReward(SyncVectorEnv(spies, autoreset_mode=mode, copy=False), PRIVATE, on=on)
     assert isinstance(env, PrivateVectorEnv)
     single = [PrivateReward(spy(), PRIVATE, on=on) for spy in spies]
     first, info = env.reset(seed=1)
-    assert set(info) == {"note", "_note"}
+    assert info == {}
     for one, observation in zip(single, first, strict=True):
         assert one.reset()[0] == observation
     over = [False, False]

@@ -28,7 +28,6 @@ PUBLIC_INFO = frozenset({"final_obs", "final_observation", "terminal_observation
 """Bookkeeping of Gymnasium and Stable-Baselines3 that says nothing of rewards."""
 
 _NESTED = "final_info"
-_TELLTALE = re.compile(r"reward|return|^episode$|^r$", re.IGNORECASE)
 
 
 def inner_environments(env: object) -> list[object]:
@@ -72,24 +71,12 @@ def _chains(env: object, seen: frozenset[int] = frozenset()) -> Iterable[list[fr
         yield [here, *tail]
 
 
-def allowed_info(keep: Iterable[str]) -> frozenset[str]:
-    """The keys of `info` that may pass: public bookkeeping, and the caller's own."""
-    if isinstance(keep, str) or not all(isinstance(key, str) for key in keep):
-        raise InvalidInput(f"keep_info must be a sequence of keys of info, not {keep!r}.")
-    for key in keep:
-        if _TELLTALE.search(key):
-            raise InvalidInput(
-                f"keep_info must not name {key!r}: a reward or return in info would pass by the private one."
-            )
-    return PUBLIC_INFO | frozenset(keep)
-
-
-def scrub(info: Mapping[str, object], allowed: frozenset[str] = PUBLIC_INFO) -> Info:
+def scrub(info: Mapping[str, object]) -> Info:
     """What of `info` may pass; vector environments' masks, named `_key`, go with their keys."""
     return {
-        key: _scrub_nested(value, allowed) if key == _NESTED else value
+        key: _scrub_nested(value) if key == _NESTED else value
         for key, value in info.items()
-        if (key in allowed or (key.startswith("_") and key[1:] in allowed)) and _is_of_its_kind(key, value)
+        if key.removeprefix("_") in PUBLIC_INFO and _is_of_its_kind(key, value)
     }
 
 
@@ -99,13 +86,13 @@ def _is_of_its_kind(key: str, value: object) -> bool:
     return not is_flag or np.asarray(value).dtype == bool
 
 
-def _scrub_nested(value: object, allowed: frozenset[str]) -> object:
+def _scrub_nested(value: object) -> object:
     if isinstance(value, Mapping):
-        return scrub(value, allowed)
+        return scrub(value)
     if isinstance(value, list | tuple):
-        return [_scrub_nested(item, allowed) for item in value]
+        return [_scrub_nested(item) for item in value]
     if isinstance(value, np.ndarray) and value.dtype == object:
-        return np.frompyfunc(lambda item: _scrub_nested(item, allowed), 1, 1)(value)
+        return np.frompyfunc(_scrub_nested, 1, 1)(value)
     return None
 
 

@@ -10,7 +10,6 @@ Proof: docs/theory.md#post-processing.
 """
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -21,7 +20,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from quietq.privacy import Certificate, Code, InvalidInput
 from quietq.released.private_function import PrivateFunction
 from quietq.worlds.guards import (
-    allowed_info,
     refuse_private_worlds,
     refuse_recorders,
     scrub,
@@ -48,7 +46,6 @@ class PrivateReward:
         state: The part of an observation that is the state: None for all of it, entries of it, or a function from a
             batch of observations to states.
         outside: "refuse" a state outside the function's box, or "clip" it.
-        keep_info: Keys of `info` that are public and may pass.
 
     >>> from quietq import Budget, GaussianProcessMechanism, people
     >>> mechanism = GaussianProcessMechanism.for_relation(people(50, 0, 1, 2), Budget(0.9, 1e-4), domain=(-4.8, 4.8))
@@ -85,10 +82,8 @@ class PrivateReward:
         *,
         on: str = "next-state",
         state: State = None,
-        keep_info: Sequence[str] = (),
         outside: Outside = "refuse",
     ) -> None:
-        self._allowed = allowed_info(keep_info)
         spaces = [getattr(env, f"single_{name}", getattr(env, name)) for name in ("action_space", "observation_space")]
         self._reader = Reader(private, on, state, outside, *spaces)
         refuse_recorders(env)
@@ -117,7 +112,7 @@ class PrivateReward:
 
     def _without_reward(self, step: tuple[Any, ...]) -> tuple[Observation, Any, Any, Info]:
         """What `env.step` returned, but for the reward, which no variable of the caller ever holds."""
-        return step[0], step[2], step[3], scrub(step[4], self._allowed)
+        return step[0], step[2], step[3], scrub(step[4])
 
 
 class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
@@ -131,7 +126,7 @@ class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
         self._before, self._steps = self._states(observation), 0
-        return observation, scrub(info, self._allowed)
+        return observation, scrub(info)
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
         observation, terminated, truncated, info = self._without_reward(self.env.step(action))
@@ -165,7 +160,7 @@ class PrivateVectorEnv(PrivateReward, VectorWrapper):
         observations, info = self.env.reset(seed=seed, options=options)
         self._before = self._reader.states(observations, self.num_envs)
         self._finished = np.zeros(self.num_envs, dtype=bool) if some is None else self._finished & ~np.asarray(some)
-        return observations, scrub(info, self._allowed)
+        return observations, scrub(info)
 
     def step(self, actions: Action) -> tuple[Observation, np.ndarray, Any, Any, Info]:
         observations, terminated, truncated, info = self._without_reward(self.env.step(actions))

@@ -15,10 +15,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quietq.privacy.budget import of_hundred
 from quietq.privacy.certificate import Certificate
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.explain import Audience, explain, guess
+from quietq.privacy.explain import Audience, explain
 from quietq.released.release_file import write_whole
 
 if TYPE_CHECKING:
@@ -113,25 +112,16 @@ def write_release_report(
         pictures: Parts of a page that show what was released.
 
     """
-    if certificate.standing != "certified" or certificate.epsilon is None or certificate.delta is None:
+    if certificate.standing != "certified":
         raise InvalidInput("A release report is for a certified release.")
     sections = {
         "What was released": pictures,
-        "What is promised": _promised(certificate),
+        "What is promised": [paragraph(str(line)) for line in explain(certificate, "everybody")],
         "What it costs": _costs(certificate, range_of_one),
         "What the audit found": _audit(finding),
         "What it rests on": _assumptions(certificate),
     }
     return write_page(path, title, lead, sections)
-
-
-def _promised(certificate: Certificate) -> list[str]:
-    people = None if certificate.relation is None else certificate.relation.people
-    who = "any one person" if people is None else f"any one of {people} people"
-    return [
-        paragraph(WORDS["promised"].format(who=who, epsilon=certificate.epsilon, delta=certificate.delta)),
-        paragraph(WORDS["guess"].format(right=of_hundred(guess(certificate)))),
-    ]
 
 
 def _costs(certificate: Certificate, range_of_one: float) -> list[str]:
