@@ -238,9 +238,9 @@ def test_options_of_several_words(told, tmp_path):
     (tmp_path / "items.txt").write_text("tea\ncake\n")
     rated = "--low 0 --high 1"
     found, _ = told("ratings", f"{rated} --items items.txt --actions stay --actions go")
-    assert (found["box"], found["actions"]) == ("items.txt", ("stay", "go"))
-    _, words = told("ratings", f"{rated} --box 0 1 --actions stay,go")
-    assert words.startswith("actions could not be read from the file 'stay,go': it must be such a file, or a list of")
+    assert (found["box"], found["actions"]) == ("items.txt", ["stay", "go"])
+    found, _ = told("ratings", f"{rated} --box 0 1 --actions actions.txt")
+    assert found["actions"] == "actions.txt"  # a file, which reading refuses if it is not there
     found, _ = told("comparisons", "--option bus=fare,time --option car=cost,hours --box 0 1")
     assert found["options"] == {"bus": ["fare", "time"], "car": ["cost", "hours"]}
     assert found["box"] == [(0.0, 1.0)]

@@ -51,7 +51,7 @@ def test_values(agent, tmp_path, titles):
     plot_function(agent, tmp_path / "values.png", title="What the agent released")
     check_picture(tmp_path / "values.png")
     assert titles == ["What the agent released"]
-    plot_function(agent, tmp_path / "values.svg", actions=("left", "right"), title="Values")
+    plot_function(agent, tmp_path / "values.svg", title="Values")
     assert (tmp_path / "values.svg").read_text().lstrip().startswith("<?xml")
 
 

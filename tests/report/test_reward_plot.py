@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from quietq.noise import Box
 from quietq.paper import BandLimited, FiniteRankMechanism
 from quietq.privacy import Certificate
 from quietq.released import PrivateTable
+from quietq.released.publishable import Labels
 
 pytest.importorskip("matplotlib")
 
@@ -125,9 +126,9 @@ def words(monkeypatch):
 
 
 def test_coordinates_have_names_and_shapes_are_said(tmp_path, words):
-    plot_function(interaction(2, None), tmp_path / "reward.png", names=["fare", "time"])
+    plot_function(replace(interaction(2, None), labels=Labels(("fare", "time"))), tmp_path / "reward.png")
     assert {"fare", "time", "reward, in log-odds"} <= {*words}
-    plot_function(REWARDS["two maps"](), tmp_path / "reward.png", actions=["stay", "go"])
+    plot_function(replace(REWARDS["two maps"](), labels=Labels(actions=("stay", "go"))), tmp_path / "reward.png")
     assert {"stay", "go"} <= {*words}
 
 
@@ -141,8 +142,6 @@ def test_a_band_is_that_of_values_and_not_of_weights(tmp_path, words):
 def test_refusals(tmp_path):
     with pytest.raises(InvalidInput, match="png or"):
         plot_function(REWARDS["table"](), tmp_path / "reward.gif")
-    with pytest.raises(InvalidInput, match="one for each of 2 coordinates, not 1"):
-        plot_function(interaction(2), tmp_path / "reward.png", names=["warmth"])
     with pytest.raises(InvalidInput, match="one or two coordinates, and this one is of 3"):
         plot_function(interaction(3), tmp_path / "reward.png")
     plain = interaction(1)

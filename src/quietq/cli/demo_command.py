@@ -123,12 +123,9 @@ def _write_report(out: Path, private: "qq.PrivateFunction", agent: "PrivateNetwo
     """Draws the reward and the plan's values, and writes the page with both."""
     from quietq.cli.report.page import WORDS, picture, write_release_report
     from quietq.cli.report.pictures import plot_function
-    from quietq.worlds import WALK
 
-    names = ["position, from left to right"]
-    plot_function(private, out / REWARD_PLOT, names=names, title="What 944 voters like: the private reward")
-    title = "What the plan is worth: values by action"
-    plot_function(agent, out / VALUES_PLOT, names=names, actions=WALK.action_names, title=title)
+    plot_function(private, out / REWARD_PLOT, "What 944 voters like: the private reward")
+    plot_function(agent, out / VALUES_PLOT, "What the plan is worth: values by action")
     of_reward = f"`{folder.REWARD}`: the voters' mean reward with noise on it."
     of_values = f"`{folder.AGENT}`: the values of going left and right, planned on that reward."
     write_release_report(

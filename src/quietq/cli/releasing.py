@@ -286,10 +286,9 @@ def reward(
     """Make people's mean reward private, once: ratings or comparisons in, a file that may be published out."""
     from quietq.cli.report.pictures import MOST_COORDINATES, plot_function
     from quietq.feedback import FEEDBACK
-    from quietq.feedback.feedback import engine_called, named
+    from quietq.feedback.feedback import engine_called
 
     pairs = read_pairs(box)
-    listed = () if actions is None else named("actions", one_or_list(actions))
     of_kinds = {
         "ratings": given(
             state=_spell_out(state, files),
@@ -298,7 +297,7 @@ def reward(
             high=high,
             slope=slope,
             action=action,
-            actions=listed or None,
+            actions=one_or_list(actions) if actions else None,
         ),
         "comparisons": given(
             left=_spell_out(left, files),
@@ -334,8 +333,8 @@ def reward(
         return tell_counts(read(engine=engine or "local").not_private, as_json)
     if epsilon is None or delta is None or out is None:
         raise missing("A private reward needs", epsilon=epsilon, delta=delta, out=out)
-    columns = _spell_out(state or left, files)
-    if plot is not None and (items is not None or len(columns or ()) > MOST_COORDINATES):
+    coordinates = len(_spell_out(state or left, files) or ())
+    if plot is not None and (items is not None or coordinates > MOST_COORDINATES):
         raise qq.InvalidInput(
             "--plot is for functions of one or two numbers; `quietq serve` lists items: leave it out."
         )
@@ -347,7 +346,7 @@ def reward(
         say("Making the reward private")
         private = qq.privatise(group, budget, noise=noise or "auto", level=level, account=account)
     name = publish(private, out)
-    plot = draw(plot, partial(plot_function, private, names=columns, actions=listed))
+    plot = draw(plot, partial(plot_function, private))
     record = {
         "certificate": private.certificate.to_dict(),
         "out": str(out),

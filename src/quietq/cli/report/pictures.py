@@ -109,42 +109,29 @@ def promise(certificate: Certificate) -> str:
 
 
 def plot_function(
-    private: PrivateFunction | PrivateNetwork,
-    path: str | os.PathLike[str],
-    *,
-    names: Sequence[str] | None = None,
-    actions: Sequence[str] = (),
-    title: str = "Private reward",
+    private: PrivateFunction | PrivateNetwork, path: str | os.PathLike[str], title: str = "Private reward"
 ) -> None:
     """Draws a private reward, or an agent's values, to a PNG or SVG file.
 
     Over one coordinate it is a curve, over two a map. The band around a curve is twice the standard deviation of the
-    noise, which is public.
+    noise, which is public. Coordinates and actions have the names that were declared.
 
     Args:
         private: What was released.
         path: The file, which ends in .png or .svg.
-        names: Names of the coordinates; by default those that were declared.
-        actions: Names of the values, where there are several; by default those that were declared.
         title: The heading.
 
     """
     target, dimension = checked(path), private.box.dimension
     if dimension > MOST_COORDINATES:
         raise InvalidInput(f"A picture shows a function of one or two coordinates, and this one is of {dimension}.")
-    if names is None:
-        unnamed = ["state"] if dimension == 1 else [f"coordinate {i + 1}" for i in range(dimension)]
-        names = private.labels.states or unnamed
-    actions = actions or private.labels.actions
-    if len(names) != dimension:
-        raise InvalidInput(f"names must be one for each of {dimension} coordinates, not {len(names)}.")
     chart = getattr(private, "feature_map", None)
     if getattr(chart, "items", ()):
         raise InvalidInput("A picture shows functions of numbers, and this one is of items: `quietq serve` lists them.")
     if getattr(chart, "additive", False) and dimension > 1:
         title += " (additive: one function of each coordinate, no interactions)"
     draw = _draw_curve if dimension == 1 else _draw_map
-    save_released(draw(private, names, actions), target, title, private.certificate)
+    save_released(draw(private), target, title, private.certificate)
 
 
 def _measure(private: PrivateFunction | PrivateNetwork) -> str:
@@ -161,8 +148,8 @@ def _panel(figure: "Figure") -> "Axes":
     return figure.add_subfigure(figure.add_gridspec(1, 1)[0]).subplots()
 
 
-def _action(actions: Sequence[str], i: int) -> str:
-    return actions[i] if i < len(actions) else f"action {i}"
+def _action(private: PrivateFunction | PrivateNetwork, i: int) -> str:
+    return private.labels.actions[i] if i < len(private.labels.actions) else f"action {i}"
 
 
 def _draw_key(panel: "Axes") -> None:
@@ -172,7 +159,7 @@ def _draw_key(panel: "Axes") -> None:
     panel.figure.legend(kept.values(), kept.keys(), loc="outside upper center", ncols=3, fontsize=11, frameon=False)
 
 
-def _draw_curve(private: PrivateFunction | PrivateNetwork, names: Sequence[str], actions: Sequence[str]) -> "Figure":
+def _draw_curve(private: PrivateFunction | PrivateNetwork) -> "Figure":
     figure = new_figure()
     panel = _panel(figure)
     states = private.box.from_unit(np.linspace(0, 1, POINTS))
@@ -182,7 +169,7 @@ def _draw_curve(private: PrivateFunction | PrivateNetwork, names: Sequence[str],
     sigma = stated if isinstance(private, PrivateTable | PrivateKnots) else None
     for i, column in enumerate(values.T):
         color, line = STYLES[i % len(STYLES)]
-        label = "released" if values.shape[1] == 1 else f"released, {_action(actions, i)}"
+        label = "released" if values.shape[1] == 1 else f"released, {_action(private, i)}"
         panel.plot(states, column, color=color, linestyle=line, linewidth=1.6, label=label)
         if sigma is not None:
             label = f"± 2 σ of the noise, σ = {sigma:.3g}"
@@ -191,14 +178,16 @@ def _draw_curve(private: PrivateFunction | PrivateNetwork, names: Sequence[str],
         knots = private.box.from_unit(np.linspace(0, 1, len(private.values)))
         panel.plot(knots, private.values, "o", color=STYLES[0][0], markersize=7, clip_on=False, label="knots")
     panel.set_xlim(private.box.low[0], private.box.high[0])
-    plain(panel, names[0], _measure(private))
+    (name,) = private.labels.states or ("state",)
+    plain(panel, name, _measure(private))
     _draw_key(panel)
     return figure
 
 
-def _draw_map(private: PrivateFunction | PrivateNetwork, names: Sequence[str], actions: Sequence[str]) -> "Figure":
+def _draw_map(private: PrivateFunction | PrivateNetwork) -> "Figure":
     """Draws one panel per action, all in the same colours, the best place of each with a star."""
     box, ends = private.box, np.linspace(0, 1, SIDE)
+    across, up = private.labels.states or ("coordinate 0", "coordinate 1")
     square = box.from_unit(np.stack(np.meshgrid(ends, ends, indexing="ij"), axis=-1))
     values = np.moveaxis(np.asarray(private(square)).reshape(SIDE, SIDE, -1), -1, 0)
     low, high = values.min(), values.max()
@@ -213,10 +202,10 @@ def _draw_map(private: PrivateFunction | PrivateNetwork, names: Sequence[str], a
         i, j = np.unravel_index(int(one.argmax()), one.shape)
         star = {"color": "white", "markeredgecolor": "black", "markersize": 15, "clip_on": False}
         panel.plot(sides[i, 0], sides[j, 1], "*", **star)
-        panel.set_title(_action(actions, number) if len(values) > 1 else "", fontsize=11)
-        panel.set_xlabel(names[0], fontsize=12)
+        panel.set_title(_action(private, number) if len(values) > 1 else "", fontsize=11)
+        panel.set_xlabel(across, fontsize=12)
         panel.tick_params(labelsize=11)
-    panels[0].set_ylabel(names[1], fontsize=12)
+    panels[0].set_ylabel(up, fontsize=12)
     bar = figure.colorbar(panels[0].images[0], ax=list(panels))
     bar.set_label(_measure(private), fontsize=12)
     bar.ax.set_title("★ best", fontsize=9)
