@@ -264,7 +264,7 @@ def test_it_is_released_once_certified_and_charged():
         Certificate.from_dict({**record, "budget": {**record["budget"], "epsilon": BUDGET.epsilon / 2}})
     text = str(certificate)
     assert "clipped to [-8, 12], once over all of their episodes" in text
-    assert "but not what holding returns to [-8, 12] cuts off" in text
+    assert "but not the bias of clipping returns to [-8, 12]" in text
     with pytest.raises(BudgetExhausted):
         ask(BUDGET)
 

@@ -96,10 +96,10 @@ class PolicyValues(Mechanism):
             Code.FUNCTIONS_KEEP_NOTHING(),
             Code.NOT_MADE_OF_DATA(),
         )
-        further = "" if self._cells is None else " nor the error of probabilities that were learnt,"
+        further = "" if self._cells is None else " nor errors of estimated propensities,"
         self.remarks = (
-            f"Intervals hold noise and sampling error, all of them together with probability {confidence:g}, but not "
-            f"what holding returns to [{low:g}, {high:g}] cuts off,{further} and people without a usable session "
+            f"Intervals cover noise and sampling error, all of them together with probability {confidence:g}, but not "
+            f"the bias of clipping returns to [{low:g}, {high:g}],{further} and people without a usable session "
             "count as the middle of that range.",
         )
         if against is not None:
