@@ -169,7 +169,7 @@ def test_behaviour_can_be_learnt_and_is_paid_for():
     assert learnt.noise == pytest.approx(known.noise / math.sqrt(0.9))
     certificate = ask(behaviour=cells).certificate
     assert (certificate.standing, len(certificate.queries)) == ("certified", 2)  # type: ignore[arg-type]
-    assert "nor the error of probabilities that were learnt" in str(certificate)
+    assert "nor errors of estimated propensities" in str(certificate)
 
 
 # What one person can do
