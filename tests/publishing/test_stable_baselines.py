@@ -17,11 +17,12 @@ from releases import edit, make, record_of
 import quietq as qq
 from quietq.privacy import Code
 from quietq.publishing import publish
-from quietq.publishing.stable_baselines import policy_of
 from quietq.released import PrivatePolicy, open_release
 
 sb3 = pytest.importorskip("stable_baselines3")
 import torch  # noqa: E402
+
+from quietq.publishing.stable_baselines import policy_of  # noqa: E402
 
 torch.set_num_threads(1)
 REWARD: Any = make("table")  # on [-1, 3]
