@@ -1,6 +1,7 @@
 """A private check of a policy: what it says, what it costs, and that each person counts for themselves."""
 
 import warnings
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -202,7 +203,10 @@ def test_a_check_that_says_other_numbers_than_were_drawn_is_not_published_with(p
     plan = plan_linear(made, steps=STEPS, iterations=5, candidates=40)
     each = [Budget(epsilon, 1e-5) for epsilon in (2.0, 0.5)]
     large, small = (ask(plan, people, budget, 3, steps=STEPS, account=account) for budget in each)
+    elsewhere = copy(large)
+    object.__setattr__(elsewhere, "world", replace(made, rate=1.0))
     for forged in (
+        elsewhere,
         replace(large, certificate=small.certificate),
         replace(large, share=0.99),
         replace(large, policy="another"),

@@ -316,7 +316,8 @@ class CheckedPolicy(Issued):
 
     def fingerprint(self) -> str:
         """Returns a digest of all that it says, so that `publish` can tell whether that is what people were asked."""
-        return hash_of(json.dumps([self.to_dict(), self.policy, self.threshold], sort_keys=True), {})
+        world = None if self.world is None else self.world.fingerprint()
+        return hash_of(json.dumps([self.to_dict(), self.policy, self.threshold, world], sort_keys=True), {})
 
     @property
     def interval(self) -> tuple[float, float]:
