@@ -30,11 +30,11 @@ class Seen:
     second: Float[np.ndarray, "runs *numbers"]
 
     def split(self, number: int) -> tuple["Seen", "Seen"]:
-        """The first runs of both worlds, and the others."""
+        """Returns the first runs of both worlds, and the others."""
         return Seen(self.first[:number], self.second[:number]), Seen(self.first[number:], self.second[number:])
 
     def scored(self, weights: Float[np.ndarray, " numbers"]) -> "Seen":
-        """The score that each run has by these weights of its numbers."""
+        """Returns the score that each run has by these weights of its numbers."""
         return Seen(self.first.astype(np.float64) @ weights, self.second.astype(np.float64) @ weights)
 
     # Of scores
@@ -77,7 +77,7 @@ class Expected:
         return (self.deviation_first + self.deviation_second) / 2
 
     def thresholds(self, runs: int, delta: float, confidence: float) -> "Thresholds":
-        """The thresholds that are expected to give the best bounds on epsilon and on mu with `runs` a world."""
+        """Returns the thresholds that are expected to give the best bounds on epsilon and on mu with `runs` a world."""
         low = min(self.mean_first - 5 * self.deviation_first, self.mean_second - 5 * self.deviation_second)
         high = max(self.mean_first + 5 * self.deviation_first, self.mean_second + 5 * self.deviation_second)
         middle = (self.mean_first + self.mean_second) / 2

@@ -113,7 +113,7 @@ class Frozen:
         return [query for query, _ in self._transcript]
 
     def share(self, one: Data, other: Data) -> float:
-        """How far apart two neighbours are, as part of what is stated: of any query's or of all together."""
+        """Returns how far apart two neighbours are, as part of what is stated: of any query's or of all together."""
         both = [self._release(Replay(self._mechanism, self._transcript), each, self._seed) for each in (one, other)]
         differences = [query.numbers(one) - query.numbers(other) for query in self.queries]
         for query, difference, first, second in zip(self.queries, differences, *both, strict=True):

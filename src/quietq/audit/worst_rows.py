@@ -178,7 +178,7 @@ class RowSearch:
         return False
 
     def _attempt(self, by: str, rows: Rows) -> float:
-        """How far this is from any candidate before, in any query."""
+        """Returns how far this is from any candidate before, in any query."""
         person, farthest = Person(by, rows, self._numbers(self._crowd.in_batch(rows, ()))), 0.0
         for other in self._people:
             shares = self._frozen.shares(_less(person.numbers, other.numbers))
@@ -199,7 +199,7 @@ class RowSearch:
         return [person for person in self._people if len(person.rows) == 1]
 
     def _part(self, person: Person) -> list[np.ndarray]:
-        """What this person adds to each query."""
+        """Returns what this person adds to each query."""
         return _less(person.numbers, self._people[0].numbers)
 
     def _far(self) -> Person:

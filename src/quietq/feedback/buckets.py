@@ -319,7 +319,7 @@ def opened(bucket: Bucket | Path) -> Bucket:
 
 
 def _starts(rows: pl.DataFrame) -> Starts:
-    """Where each person's rows begin, if they stand together."""
+    """Returns where each person's rows begin, if they stand together."""
     person = rows[PERSON].to_numpy()
     return np.flatnonzero(np.append(True, person[1:] != person[:-1])[: len(person)])
 

@@ -215,7 +215,7 @@ def read_people(
 
 
 def is_list(given: object, of: type | UnionType = str) -> TypeGuard[Items]:
-    """Whether it is a public list, of names unless said otherwise, or a file of one; and no box."""
+    """Says whether it is a public list, of names unless said otherwise, or a file of one; and no box."""
     if isinstance(given, str | os.PathLike):
         return True
     return isinstance(given, Sequence) and all(isinstance(one, of) for one in given)

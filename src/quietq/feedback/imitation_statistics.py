@@ -79,7 +79,7 @@ class StateMoments(Vector):
 
     @staticmethod
     def bound_for(states: int) -> float:
-        """What nobody exceeds whose states lie within one scale of the middle, as all do in the first round."""
+        """Returns what nobody exceeds whose states lie within one scale of the middle, as all do in the first round."""
         return (2 * states) ** 0.5
 
     def of_people(self, starts: Starts, columns: Columns) -> Float[np.ndarray, "people size"]:
@@ -187,7 +187,7 @@ class ImitationGradient(Vector):
 def forward(
     inputs: Float[np.ndarray, "people rows inputs"], matrices: list[np.ndarray]
 ) -> tuple[list[np.ndarray], Float[np.ndarray, "people rows outputs"]]:
-    """What each layer is given, with a column of ones, and what the last one gives."""
+    """Returns what each layer is given, with a column of ones, and what the last one gives."""
     given = []
     for i, matrix in enumerate(matrices):
         given.append(np.concatenate([inputs, np.ones((*inputs.shape[:-1], 1))], axis=-1))

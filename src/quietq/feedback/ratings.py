@@ -169,7 +169,7 @@ class Ratings(Feedback):
 
 
 def _is_map(features: FeatureMap | None) -> bool:
-    """Whether a model is made of it; additive splines are a function per coordinate instead."""
+    """Says whether a model is made of it; additive splines are a function per coordinate instead."""
     return features is not None and not (isinstance(features, Splines) and features.additive)
 
 

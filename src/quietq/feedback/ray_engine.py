@@ -129,7 +129,7 @@ def ray_session(**options: Any) -> Iterator[None]:
 
 
 def session_name() -> tuple[str, str]:
-    """What tells the Ray that is initialised from any other."""
+    """Returns what tells the Ray that is initialised from any other."""
     here = ray.get_runtime_context()
     return here.get_node_id(), here.get_job_id()
 

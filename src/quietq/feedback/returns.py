@@ -166,7 +166,7 @@ def asked(
     what: str = "A policy",
     where: str = STATES_OF_PEOPLE,
 ) -> Float[np.ndarray, "rows actions"]:
-    """What a function of states says of each action, asked of one person's states at a time, on a copy.
+    """Returns what a function of states says of each action, asked of one person's states at a time, on a copy.
 
     In one batch the last bits of what it says of a state may hang on how many others there are. If it fails, what it
     says of that is not passed on.

@@ -96,7 +96,7 @@ class Squared(Loss):
         return _means(turned, starts)
 
     def residuals(self, columns: Columns, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
-        """How far these values of the model are from what each row says."""
+        """Returns how far these values of the model are from what each row says."""
         low, high = self.range
         return values - ((columns["rating"] - low) / (high - low) - 0.5)
 
@@ -216,7 +216,7 @@ class Ends(Loss):
     def _slopes(
         self, starts: Starts, columns: Columns, values: Float[np.ndarray, " rows"]
     ) -> Float[np.ndarray, " rows"]:
-        """How each person's mean loss changes with the model's value at each of their rows."""
+        """Returns how each person's mean loss changes with the model's value at each of their rows."""
         ended = columns["end"] > 0
         rows = np.diff(starts, append=len(ended))
         ends = np.add.reduceat(ended.astype(np.int64), starts)
@@ -248,7 +248,7 @@ def _means(rows: Float[np.ndarray, "rank rows"], starts: Starts) -> Float[np.nda
 
 
 def _segments(starts: Starts, numbers: np.ndarray) -> tuple[np.ndarray, Starts]:
-    """Where each segment begins among rows, and where each person begins among segments."""
+    """Returns where each segment begins among rows, and where each person begins among segments."""
     begins = np.append(True, numbers[1:] != numbers[:-1])
     begins[starts] = True
     segments = np.flatnonzero(begins)
@@ -412,7 +412,7 @@ class Looked:
 
 
 def moves(spaces: Spaces, feature_map: FeatureMap, moved: tuple[int, ...]) -> Looked:
-    """How the state changes in a step, over half the box, by features of state and action.
+    """Returns how the state changes in a step, over half the box, by features of state and action.
 
     Args:
         spaces: Where states and actions lie.
@@ -432,7 +432,7 @@ def moves(spaces: Spaces, feature_map: FeatureMap, moved: tuple[int, ...]) -> Lo
 
 
 def first_states(middle: Float[np.ndarray, " states"], white: Float[np.ndarray, "states states"]) -> Looked:
-    """Where episodes begin, in coordinates in which states are about white: white @ (state - middle)."""
+    """Returns where episodes begin, in coordinates in which states are about white: white @ (state - middle)."""
 
     def rows(columns: Columns) -> Float[np.ndarray, "rows numbers"]:
         begins = stacked(columns, "s", len(middle)) - middle
@@ -511,7 +511,7 @@ class EndRewards(Vector):
 
 
 def row_by_row(function: Callable[..., np.ndarray], *columns: np.ndarray) -> np.ndarray:
-    """What a function of arrays says of each row, to the same bits in any batch.
+    """Returns what a function of arrays says of each row, to the same bits in any batch.
 
     Each row is a stack of its own, and the last one stands there twice: a single stack would be multiplied otherwise.
     """

@@ -97,7 +97,7 @@ def _parts(source: object, kind: str) -> Iterator[Any]:
 
 
 def _names(part: Any, kind: str) -> list[Any]:
-    """What the columns of a data frame or file are called."""
+    """Returns what the columns of a data frame or file are called."""
     if isinstance(part, Path):
         if not part.is_file():
             raise InvalidInput(f"There is no file {str(part)!r}.")
@@ -208,7 +208,7 @@ def _type_of_values(dtype: Any) -> Any:
 
 
 def _was_rounded(value: object) -> bool:
-    """Whether it is a floating-point number of a size at which its type no longer holds every whole number."""
+    """Says whether it is a floating-point number of a size at which its type no longer holds every whole number."""
     if isinstance(value, float):
         return 2.0**53 <= float.__abs__(value) < math.inf
     if isinstance(value, np.floating):

@@ -193,7 +193,7 @@ class Group(Field):
 
 
 def is_blank(cells: pl.Series) -> pl.Series:
-    """Where nothing was given."""
+    """Returns where nothing was given."""
     if cells.dtype == pl.String:
         return cells.str.strip_chars().str.to_lowercase().fill_null("").is_in(["", "nan"])  # as some write a blank
     return cells.is_null() | cells.is_nan().fill_null(False) if cells.dtype.is_float() else cells.is_null()
@@ -245,7 +245,7 @@ class Schema:
         return tuple(self.fields)[:1]
 
     def named_by(self, column: str) -> str:
-        """Which argument of Python, or option of a command, names a column."""
+        """Returns which argument of Python, or option of a command, names a column."""
         what = next((field.what for field in self.fields.values() if field.column == column), "person")
         names = self.states if what == "state" else ("person",) if column == self.person else (what,)
         options = " or ".join("--" + name.replace("_", "-").replace("options", "option") for name in names)
@@ -267,11 +267,11 @@ class Schema:
             raise InvalidInput(f"Column {self.person!r} must hold names or numbers of people, not {dtype}.")
 
     def arrange(self, starts: Starts, columns: Columns) -> tuple[Starts, Columns]:
-        """What becomes of cleaned rows when all of each person's have met; by default they stay as they are."""
+        """Returns what becomes of cleaned rows when all of each person's have met; by default they stay as they are."""
         return starts, columns
 
     def doubts(self, counts: Mapping[str, int], people: int) -> list[str]:
-        """What looks like a mistake in how rows were declared, by counts of them: for the operator."""
+        """Returns what looks like a mistake in how rows were declared, by counts of them: for the operator."""
         return doubts_of_rows(counts, people)
 
     def clean(self, batch: pl.DataFrame, key: int) -> tuple[pl.DataFrame, dict[str, int]]:

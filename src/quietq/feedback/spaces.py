@@ -65,7 +65,7 @@ class Spaces:
         return xp.concatenate([states, xp.asarray(actions, states.dtype)], axis=-1)
 
     def in_words(self) -> str:
-        """What a state and an action are, by name and range."""
+        """Returns what a state and an action are, by name and range."""
         low, high = self.box.low, self.box.high
         states = _ranges(self.state_names, low, high)
         if self.action_box is None:

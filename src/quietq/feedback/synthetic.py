@@ -105,13 +105,13 @@ class Survey(Checked):
         return SyntheticPeople(partial(read, people=people if declared is None else declared), frame)
 
     def states(self, generator: np.random.Generator, people: int) -> Points:
-        """Where everybody is asked; items by their numbers."""
+        """Returns where everybody is asked; items by their numbers."""
         if self.items is None:
             return generator.random((people, self.rows, self.dimension))
         return generator.integers(0, self.items, (people, self.rows, 1)).astype(np.float64)
 
     def declared(self) -> dict[str, object]:
-        """What is declared of states."""
+        """Returns what is declared of states."""
         if self.items is not None:
             return {"box": [str(i) for i in range(self.items)]}
         return {"box": Box((0.0,) * self.dimension, (1.0,) * self.dimension)}

@@ -161,7 +161,7 @@ class Counts(Statistic):
 
 
 def _whole(columns: list[np.ndarray]) -> np.ndarray:
-    """Where none of them is NaN."""
+    """Returns where none of them is NaN."""
     return np.logical_and.reduce([~np.isnan(column) for column in columns])
 
 

@@ -28,7 +28,7 @@ def require() -> None:
 
 
 def ratings() -> "pl.DataFrame":
-    """What each respondent would give to each of the seven positions: one row a rating. PRIVATE."""
+    """Returns what each respondent would give to each of the seven positions: one row a rating. PRIVATE."""
     require()
     import polars as pl
     import statsmodels.api as sm

@@ -181,7 +181,7 @@ class Database:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """What goes wrong before a COMMIT, in a sentence."""
+        """Returns what goes wrong before a COMMIT, in a sentence."""
         reason = None
         try:
             yield

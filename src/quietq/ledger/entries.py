@@ -138,13 +138,13 @@ class LedgerEntry:
 
     @classmethod
     def of_row(cls, place: int, row: Sequence[Any]) -> "LedgerEntry":
-        """An entry from a database's row, in which SQLite would let any column hold anything."""
+        """Returns an entry from a database's row, in which SQLite would let any column hold anything."""
         if [type(value) for value in row] != [int, str, str, str]:
             raise tampered(place)
         return cls(*row)
 
     def read(self) -> Opened | Reserved | Committed:
-        """What it says; TamperedLedger if it is nothing that a ledger writes."""
+        """Returns what it says; TamperedLedger if it is nothing that a ledger writes."""
         try:
             one_line("source", self.source)
             said = json.loads(self.body)

@@ -85,7 +85,7 @@ class Balance:
         return tuple(booking for booking in self.bookings if booking.release is None)
 
     def adds_up_with(self, relation: Relation) -> bool:
-        """Whether a release for this relation protects what all others of the source protect."""
+        """Says whether a release for this relation protects what all others of the source protect."""
         return not self.bookings or self.bookings[0].reserved.relation.adds_up_with(relation)
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -310,7 +310,7 @@ class Ledger:
         return self._read()[1]
 
     def history(self) -> list[LedgerEntry]:
-        """All entries, their chain verified and each of them read."""
+        """Returns all entries, their chain verified and each of them read."""
         return self._read()[0]
 
     def verify(self, head: str | None = None) -> str:

@@ -200,7 +200,7 @@ class Basis:
         return found
 
     def directions(self, points: Float[np.ndarray, "rows d"], action: np.ndarray | None = None) -> np.ndarray:
-        """What weights are fitted of."""
+        """Returns what weights are fitted of."""
         found = self.features(points, action)
         return found if self.matrix is None else found @ self.matrix
 
@@ -261,7 +261,7 @@ class StateLaw:
         return math.sqrt(3) * (2 * stretch(points, self.knots) - 1)
 
     def draw(self, normals: Float[np.ndarray, "n numbers"]) -> list[Float[np.ndarray, "n d"]]:
-        """One state per row from d independent normal numbers, or two from 2d."""
+        """Returns one state per row from d independent normal numbers, or two from 2d."""
         levels = ndtr(normals if self.ties is None else normals @ self.ties.T)
         risen = np.cumsum(np.pad(self.shares, ((0, 0), (1, 0))), axis=1)
         places = np.pad(np.linspace(0, 1, self.shares.shape[1] - 1), 1, mode="edge")

@@ -100,7 +100,7 @@ def privatise(
 def _as_feedback(
     source: Feedback | Input, relation: Relation | None, domain: Domain | None, accuracy: float | None
 ) -> AnyFeedback:
-    """What people gave, or a function of one's own with what was declared about it."""
+    """Returns what people gave, or a function of one's own with what was declared about it."""
     if isinstance(source, Feedback):
         if relation is not None or domain is not None:
             name = type(source).__name__

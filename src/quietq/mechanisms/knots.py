@@ -241,7 +241,7 @@ class IncrementNoise(KNorm):
             tries += at_once
 
     def _holds(self, point: list[LazyUniform]) -> bool:
-        """Whether a point of the cube is in the body, in whole numbers."""
+        """Says whether a point of the cube is in the body, in whole numbers."""
         limit = Fraction(2 * self.ball.radius) / Fraction(self.half)  # of sums of numbers from -1 to 1
 
         def holds() -> bool:

@@ -308,7 +308,7 @@ class Moments(Mechanism):
         )
 
     def _errors(self, released: FittedWorld) -> WorldErrors:
-        """How far off the world may be, estimated from noisy answers and public numbers."""
+        """Returns how far off the world may be, estimated from noisy answers and public numbers."""
         found = spreads(released.moves, self.box, self.moved)
         of_steps = WorldErrors(
             ends_noise=released.ends_noise,
@@ -462,7 +462,7 @@ class Whitening:
         return pooled, variance
 
     def seen(self) -> float:
-        """The z-score of the squares of all answers against noise alone; 0 if it is negative."""
+        """Returns the z-score of the squares of all answers against noise alone; 0 if it is negative."""
         return max(0.0, (self._seen - self._entries) / (2 * self._entries) ** 0.5)
 
     def fit(self) -> Fit:

@@ -115,7 +115,7 @@ class InKernel(Mechanism):
 
     @abstractmethod
     def values(self, feedback: AnyFeedback) -> np.ndarray:
-        """What is looked at: numbers that the noise goes into."""
+        """Returns what is looked at: numbers that the noise goes into."""
 
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
         return (yield Query(self.values, self.sensitivity, self.law))
@@ -219,7 +219,7 @@ class Path(InKernel):
 
 
 def check_outputs(shape: tuple[int, ...], relation: Relation, box: Box) -> int:
-    """How many outputs there are; a ball for one function must not be taken for a ball of several."""
+    """Returns how many outputs there are; a ball for one function must not be taken for a ball of several."""
     outputs, actions = math.prod(shape), getattr(relation, "actions", 1)
     if outputs > actions:
         rows = "" if box.dimension == 1 else ", e.g. `s[:, 0] + s[:, 1]`, for states come as rows"

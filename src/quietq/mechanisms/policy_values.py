@@ -251,7 +251,7 @@ def evaluate_policies(
     account: Account | None = None,
     simulate: int | None = None,
 ) -> EvaluatedPolicies:
-    """What each policy would have been worth to these people, with intervals; released once.
+    """Returns what each policy would have been worth to these people, with intervals; released once.
 
     Args:
         sessions: What people did, with rewards and a declared list of actions.

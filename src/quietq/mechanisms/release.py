@@ -89,7 +89,7 @@ class Mechanism(ABC):
 
     @classmethod
     def is_for(cls, feedback: AnyFeedback) -> bool:
-        """Whether it can release this kind of feedback."""
+        """Says whether it can release this kind of feedback."""
         return feedback.kind == cls.feedback_kind
 
     @property
@@ -207,7 +207,7 @@ def _open(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None, 
 def _certify(
     transcript: Transcript, mechanism: Mechanism, feedback: AnyFeedback, rehearsal: bool = False
 ) -> Certificate:
-    """What was promised so far; refused if a query's sensitivity is below what the relation comes to.
+    """Returns what was promised so far; refused if a query's sensitivity is below what the relation comes to.
 
     What the mechanism states may be about all of its queries, of which only the first was asked in rehearsal.
     """

@@ -132,7 +132,7 @@ class Box:
         return " x ".join(f"[{a:.{digits}g}, {b:.{digits}g}]" for a, b in zip(self.low, self.high, strict=True))
 
     def beside(self, other: "Box") -> tuple[str, str]:
-        """Both in words, with as many digits as it takes to see that they differ.
+        """Returns both in words, with as many digits as it takes to see that they differ.
 
         >>> Box.of((0, 0.1)).beside(Box.of((0, 0.10000000149)))
         ('[0, 0.1]', '[0, 0.100000001]')

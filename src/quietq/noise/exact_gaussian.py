@@ -190,7 +190,7 @@ def _in_a_row(times: Int[np.ndarray, " size"], happens: Callable[[Index], np.nda
 def _even_runs(
     start: Uniforms, index: Int[np.ndarray, " size"], also: Callable[[Index], np.ndarray] | None = None
 ) -> Bool[np.ndarray, " size"]:
-    """Whether runs that begin below these numbers of `start` have an even length.
+    """Says whether runs that begin below these numbers of `start` have an even length.
 
     `also` draws the event that each further number of a run comes with, for those numbers of `start`.
     """

@@ -79,7 +79,7 @@ class FeatureMap(Record, frozen=True, dict=True):
         return self
 
     def moments(self) -> Moments:
-        """Mean and covariance of the features over uniform states; of uncorrelated ones the variances alone."""
+        """Returns mean and covariance of the features over uniform states; of uncorrelated ones the variances alone."""
         from scipy.stats import qmc
 
         values = self(qmc.Sobol(self.dimension, scramble=False).random(2**12))
@@ -313,7 +313,7 @@ AnyFeatureMap = Polynomials | Fourier | Splines | Categorical | Columns
 
 
 def is_data(features: FeatureMap) -> bool:
-    """Whether it is one of the maps here, and not a class that somebody derived from them."""
+    """Says whether it is one of the maps here, and not a class that somebody derived from them."""
     return type(features) in (Polynomials, Fourier, Splines, Categorical, Columns)
 
 
@@ -381,7 +381,7 @@ def variance_left_out(dimension: int) -> float:
 
 
 def _variances(scale: float) -> Float[np.ndarray, " degrees"]:
-    """What a Gaussian kernel of this length scale on [0, 1] gives to each degree, relative to the constant."""
+    """Returns what a Gaussian kernel of this length scale on [0, 1] gives to each degree, relative to the constant."""
     nodes, weights = np.polynomial.legendre.leggauss(48)
     basis = np.polynomial.legendre.legvander(nodes, MOST_DEGREE) * np.sqrt(2 * np.arange(MOST_DEGREE + 1) + 1)
     weighted = basis * (weights / 2)[:, None]

@@ -106,7 +106,7 @@ class WhiteningStep:
         return np.moveaxis(white, 0, axis), np.moveaxis(np.concatenate([errors[:1], spread]), 0, axis)
 
     def weights(self, i: int) -> list[tuple[int, Fraction]]:
-        """Which points the i-th number comes from, and their weights."""
+        """Returns which points the i-th number comes from, and their weights."""
         scale = Fraction(self.scale)
         return [(i, scale), (i - 1, -scale * self.decay)] if i else [(0, Fraction(1))]
 

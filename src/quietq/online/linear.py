@@ -74,7 +74,7 @@ def may_be_sum(total: Float[np.ndarray, " numbers"], vectors: float, d: int) -> 
 
 
 def confidence(d: int, steps: int, deviation: float, wrong: float, weights: float) -> tuple[float, float]:
-    """What is added to the matrix, and the width of all rows' values, in lengths of a row in its inverse.
+    """Returns what is added to the matrix, and the width of all rows' values, in lengths of a row in its inverse.
 
     Noise N on the matrix has |N| <= deviation (sqrt(2 d) + u), noise n on the vector |n| <= deviation (sqrt(d) +
     u)/sqrt(2), each at each time except with probability exp(-u^2/2), twice that for N's two ends.
@@ -232,7 +232,7 @@ class Linear(PrivateBandit):
         return Code.FEATURES_SHORTENED(), *super()._conditions()
 
     def expected_error(self) -> float:
-        """The standard error that noise alone gives the value of a row, once all arrivals were learned from.
+        """Returns the standard error that noise alone gives the value of a row, once all arrivals were learned from.
 
         It is public, and for rows that look in all directions alike; `weights` is the largest value there can be.
         """

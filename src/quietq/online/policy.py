@@ -262,7 +262,7 @@ class PrivateBandit(Checked, ABC):
                 self._take(about, units)
 
     def _shown(self, context: object, arm: int) -> object:
-        """What an answer is about, as `_take` wants it."""
+        """Returns what an answer is about, as `_take` wants it."""
         return arm
 
     def _units(self, reward: Any) -> int:
@@ -365,7 +365,7 @@ class PrivateBandit(Checked, ABC):
 
     @abstractmethod
     def _learned(self) -> int:
-        """How many answers the state is made of, at the least."""
+        """Returns how many answers the state is made of, at the least."""
 
     def _possible(self) -> Iterator[tuple[str, bool]]:
         """The fields of the state, one by one, and whether a run can leave each as it is."""

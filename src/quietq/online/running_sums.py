@@ -79,7 +79,7 @@ class Factors:
         return sums.spread + self.variance(sums.steps)
 
     def sizes(self, steps: int) -> np.ndarray:
-        """How many vectors each row of the secret numbers is made of after so many steps, by their weights."""
+        """Returns how many vectors each row of the secret numbers is made of after so many steps, by their weights."""
         decays = np.array(self.decays)
         return (1 - decays**steps) / (1 - decays)
 

@@ -71,7 +71,7 @@ def save(policy: PrivateBandit, directory: str | Path) -> Path:
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Which file it is; one that is written whole is always another."""
+    """Returns which file it is; one that is written whole is always another."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):

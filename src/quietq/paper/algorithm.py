@@ -161,7 +161,7 @@ class Published(DeepQ):
             raise InvalidInput(f"steps must be at least one batch of {self.batch}, not {steps}.")
 
     def paths(self, spaces: EnvironmentSpaces, steps: int) -> int:
-        """How many noise paths a run uses: J, but at most one an episode (code) or a round (text)."""
+        """Returns how many noise paths a run uses: J, but at most one an episode (code) or a round (text)."""
         most = self._stretches(spaces, steps)
         return most if self.resets is None else min(self.resets, most)
 
@@ -224,7 +224,7 @@ class Published(DeepQ):
         return PublishedState(self.descend(learner, buffer, gradient, ready, due), episode)
 
     def finish(self, state: PublishedState, noise: Noise) -> PublishedRelease:
-        """The network with the last noise of its own; as listed (line 24), the text's without any."""
+        """Returns the network with the last noise of its own; as listed (line 24), the text's without any."""
         return self._noised(state, noise, noise[0].shape[1] - 1)
 
     def current(self, state: PublishedState, noise: Noise) -> PublishedRelease:
@@ -240,7 +240,7 @@ class Published(DeepQ):
     def to_private(
         self, released: PublishedRelease, spaces: EnvironmentSpaces, certificate: Certificate
     ) -> PrivateNetwork:
-        """The sum of network and noise, on the noise's grid; the two apart stay behind."""
+        """Returns the sum of network and noise, on the noise's grid; the two apart stay behind."""
         grid = spaces.box.from_unit(np.linspace(0, 1, 2**self.levels + 1))[:, None]
         table = np.asarray(values_of_runs(self.core(), released, jnp.float32(grid)), np.float64).swapaxes(1, 2).copy()
         return PrivateNetwork("grid", len(grid), (table,), (), self.output, spaces.box, certificate)
@@ -283,7 +283,7 @@ class Published(DeepQ):
 
 
 def _of_episode(state: PublishedState, noise: Noise) -> Int[Array, ""]:
-    """Which path belongs to the episode; after the last one, which has none of its own, still the last path."""
+    """Returns which path belongs to the episode; after the last one, which has none of its own, still the last path."""
     _, index = noise
     return jnp.asarray(index)[jnp.minimum(state.episode, index.shape[0] - 1)]
 

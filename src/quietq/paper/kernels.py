@@ -62,7 +62,7 @@ class FiniteRank(ABC):
         return self.norm.stretch
 
     def project(self, values: np.ndarray) -> Float[np.ndarray, "features ..."]:
-        """The weights of a function that has these values at the sample points."""
+        """Returns the weights of a function that has these values at the sample points."""
         raise InvalidInput(f"A {type(self).__name__} kernel takes the function's weights, not the function.")
 
     @property
@@ -80,11 +80,11 @@ class FiniteRank(ABC):
             yield "one weight" if number < self.rank else "random", row / np.linalg.norm(row)
 
     def covariance(self, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, "rows columns"]:
-        """K(x_i, y_j) for points x and y, in unit coordinates."""
+        """Returns K(x_i, y_j) for points x and y, in unit coordinates."""
         return self.features(np.asarray(x, float)) @ self.features(np.asarray(y, float)).T
 
     def norm_on(self, points: np.ndarray, values: np.ndarray) -> float:
-        """The norm of the least-norm interpolant of a function that is known at `points` only."""
+        """Returns the norm of the least-norm interpolant of a function that is known at `points` only."""
         return norm_by(self.covariance(points, points), values)
 
 
@@ -299,7 +299,7 @@ class FiniteRankMechanism(GaussianProcessMechanism):
     def for_relation(
         cls, relation: Relation, budget: Budget, *, level: bool = True, **options: Any
     ) -> "GaussianProcessMechanism":
-        """The mechanism in the kernel that an RkhsBall was declared in."""
+        """Returns the mechanism in the kernel that an RkhsBall was declared in."""
         if not isinstance(relation, RkhsBall):
             raise InvalidInput("relation must be an RkhsBall in the kernel of finite rank that the noise is to have.")
         return cls(

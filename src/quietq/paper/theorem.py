@@ -123,7 +123,7 @@ class PublishedTheorem(Checked):
         return self.sensitivity * each * math.sqrt(self.steps / self.batch)
 
     def check(self, sigma: float | None = None) -> PublishedCheck:
-        """Both conditions, for the given sigma or for the one that the theorem asks for."""
+        """Returns both conditions, for the given sigma or for the one that the theorem asks for."""
         sigma = self.sigma if sigma is None else positive("sigma", sigma)
         # By lemma 8 of the paper, E max g <= 8.68 sqrt(beta) sigma.
         left, right = 2 * self.bound, 8.68 * math.sqrt(self.beta) * sigma
@@ -131,7 +131,7 @@ class PublishedTheorem(Checked):
         return PublishedCheck(sigma, self.sigma, left, right, delta_path, self.delta_path)
 
     def smallest(self) -> "PublishedTheorem":
-        """The same theorem with the smallest k for which all its conditions hold."""
+        """Returns the same theorem with the smallest k for which all its conditions hold."""
         margin = math.sqrt(2 * math.log(self.resets / self.delta_path))
 
         def shortfall(bound: float) -> float:
@@ -144,7 +144,7 @@ class PublishedTheorem(Checked):
         return replace(self, bound=bound * (1 + 1e-9))
 
     def certificate(self, sigma: float | None = None) -> Certificate:
-        """What the paper claims for this sigma, with standing `claimed` and every failed condition named."""
+        """Returns what the paper claims for this sigma, with standing `claimed` and every failed condition named."""
         check = self.check(sigma)
         refutation = (
             "The proof does not hold even where its conditions do: parameters carry un-noised state from round to "

@@ -412,7 +412,7 @@ _lock = threading.Lock()
 
 
 def released_here() -> bool:
-    """Whether this process marked anything as released, and so may have charged for it."""
+    """Says whether this process marked anything as released, and so may have charged for it."""
     return bool(_spent)
 
 

@@ -74,7 +74,7 @@ def _installer() -> str:
 
 
 def _source(extra: str) -> str:
-    """What pip is given for quietq with an extra: from where it was installed, because no index may have it."""
+    """Returns what pip is given for quietq with an extra: from where it was installed, because no index may have it."""
     checkout = Path(__file__).parents[3]
     project = checkout / "pyproject.toml"
     if project.is_file() and '\nname = "quietq"\n' in project.read_text(encoding="utf-8"):

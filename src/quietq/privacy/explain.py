@@ -86,7 +86,7 @@ def guess(certificate: Certificate) -> float:
 
 
 def _measured(certificate: Certificate) -> list[str]:
-    """What sensitivity and noise are measured in: of several queries, each in units of its own noise."""
+    """Returns what sensitivity and noise are measured in: of several queries, each in units of its own noise."""
     if not certificate.queries or certificate.standing != "certified":
         return []
     ruler = str(certificate.queries[0].norm)
@@ -171,7 +171,7 @@ def _plainly(certificate: Certificate) -> list[str]:
 
 
 def _who(relation: Relation) -> tuple[str, list[str]]:
-    """What is hidden, and who is protected: a person where the relation counts people, else a difference."""
+    """Returns what is hidden, and who is protected: a person where the relation counts people, else a difference."""
     if isinstance(relation, Trajectories):
         one = "1 trajectory" if relation.count == 1 else f"{relation.count} trajectories"
         whole = "It is hidden as a whole: one person, if each person gave one."

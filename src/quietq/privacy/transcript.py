@@ -310,7 +310,7 @@ class Transcript:
             )
 
     def _accounted(self) -> Assumption:
-        """What a certificate says about other releases of the same data."""
+        """Returns what a certificate says about other releases of the same data."""
         if self.account is None:
             return Code.NO_ACCOUNT()
         if not self.charged:

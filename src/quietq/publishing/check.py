@@ -118,7 +118,7 @@ def check(
 
 
 def _policy_of(released: Any, trained_on: object, box: Box) -> tuple[PrivatePolicy, PrivateWorld | None]:
-    """What of it would be published, and the private world that it was trained in, if it was one."""
+    """Returns what of it would be published, and the private world that it was trained in, if it was one."""
     if type(released) is LinearPolicy:
         trained_on = released.made_in if trained_on is None else trained_on
         policy = policy_of_plan(released, trained_on)

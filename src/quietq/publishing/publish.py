@@ -110,7 +110,7 @@ def publish(
 
 
 def is_model(thing: object) -> bool:
-    """Whether it is one of Stable-Baselines3, by its classes' names: importing that library takes seconds."""
+    """Says whether it is one of Stable-Baselines3, by its classes' names: importing that library takes seconds."""
     return any(
         kind.__name__ == "BaseAlgorithm" and kind.__module__.startswith("stable_baselines3.")
         for kind in type(thing).__mro__
@@ -142,7 +142,7 @@ def policy_of_plan(plan: LinearPolicy, trained_on: object) -> PrivatePolicy:
 
 
 def function_of(thing: Any, not_private: bool) -> Publishable:
-    """What of a thing can be published; refused if nothing covers it, unless it is to be marked."""
+    """Returns what of a thing can be published; refused if nothing covers it, unless it is to be marked."""
     if not hasattr(thing, "as_function"):
         raise InvalidInput(
             "Only an agent, a private reward, function or world, a plan of plan_linear or a model of Stable-Baselines3 "
@@ -278,7 +278,7 @@ def _source(protected: Protected) -> object:
 
 
 def same_release(one: object, other: object) -> bool:
-    """Whether they are one release: the same object, or a copy with the same numbers."""
+    """Says whether they are one release: the same object, or a copy with the same numbers."""
     if type(one) is not type(other) or not isinstance(one, Publishable) or not isinstance(other, Publishable):
         return one is other
     return one is other or one.fingerprint() == other.fingerprint() is not None

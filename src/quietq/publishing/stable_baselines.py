@@ -137,7 +137,7 @@ def _actions(model: BaseAlgorithm) -> tuple[PolicyOutput, np.ndarray | None]:
 
 
 def _normalisation(model: BaseAlgorithm) -> tuple[np.ndarray | None, float | None]:
-    """What the model's VecNormalize, if it has one, does to observations: the policy sees no others."""
+    """Returns what the model's VecNormalize, if it has one, does to observations: the policy sees no others."""
     normalise = model.get_vec_normalize_env()
     if normalise is None or not normalise.norm_obs:
         return None, None

@@ -49,7 +49,7 @@ class EvaluatedPolicies(Publishable, tag="policy-values"):
         return self.values[policy]
 
     def difference(self, one: str, other: str) -> PolicyValue:
-        """How much better one is than the other: where both lie in their intervals, so does this in its own."""
+        """Returns how much better one is than the other: where both lie in their intervals, so does this in its own."""
         first, second = self[one], self[other]
         return PolicyValue(first.value - second.value, first.low - second.high, first.high - second.low)
 

@@ -40,7 +40,7 @@ class PrivateFunction(Publishable):
         return None
 
     def spread(self) -> float:
-        """The standard deviation of its values over public random states of the box, or items of the list."""
+        """Returns the standard deviation of its values over public random states of the box, or items of the list."""
         states = self.box.from_unit(np.random.default_rng(0).random((1000, self.box.dimension)))
         states = states[:, 0] if self.box.dimension == 1 else states
         return float(np.std(self(states if self.items is None else np.rint(states)), axis=0).max())

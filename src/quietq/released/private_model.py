@@ -54,7 +54,7 @@ class PrivateModel(PrivateFunction, tag="model"):
         return np.asarray(self.read(points, self.offset, self.weights, self.knots))
 
     def read(self, points: Array, offset: Array, weights: Array, knots: Array, xp: ModuleType = np) -> Array:
-        """The values at points of the unit box, shape (..., d), by numbers that JAX may hold."""
+        """Returns the values at points of the unit box, shape (..., d), by numbers that JAX may hold."""
         features = self.feature_map(stretch(points, knots, xp), xp)
         fitted = features @ weights + (offset if weights.ndim > 1 else offset[0])
         if self.low is None or self.high is None:

@@ -97,7 +97,7 @@ class LayeredFunction(Publishable):
 
     @abstractmethod
     def _inputs(self, states: object) -> Float[np.ndarray, "... d"]:
-        """What the first layer is given, with an axis of coordinates also where there is one only."""
+        """Returns what the first layer is given, with an axis of coordinates also where there is one only."""
 
     @abstractmethod
     def _at(self, points: Float[np.ndarray, "points d"]) -> Float[np.ndarray, "points outputs"]: ...
@@ -196,7 +196,7 @@ class PrivateNetwork(LayeredFunction, PrivateFunction, tag="network"):
             require(named, "its values must be as many as its certificate names")
 
     def _post_processed(self) -> bool:
-        """Whether its own training learned from something released, and noised nothing."""
+        """Says whether its own training learned from something released, and noised nothing."""
         name = None if self.training is None else self.training.settings.get("method")
         own = TRAINED_METHODS.get(name) if isinstance(name, str) else None
         # A file may say anything of its training: somebody is trusted for it, and the certificate says so.
@@ -341,7 +341,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         self.spaces()  # refuses names and ranges of actions that could not be stated
 
     def spaces(self) -> Spaces:
-        """Where observations and actions lie, and what they are called."""
+        """Returns where observations and actions lie, and what they are called."""
         acting = None if self.action_range is None else Box(*(tuple(end) for end in self.action_range.tolist()))
         return Spaces(self.box, self.choices, acting, state_names=self.labels.states, action_names=self.labels.actions)
 
@@ -372,7 +372,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         return [whose, _POLICY_WORDS[self.output], *super().in_words()]
 
     def __str__(self) -> str:
-        """What it is, in names that whoever declared it knows, and what is promised."""
+        """Returns what it is, in names that whoever declared it knows, and what is promised."""
         if not self.imitates:
             return repr(self)
         lines = [*self.in_words(), str(self.certificate).splitlines()[0]]
@@ -422,7 +422,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
 def through_layers(
     weights: Layers, biases: Layers, activation: Activation, points: Float[np.ndarray, "*points d"]
 ) -> Float[np.ndarray, "..."]:
-    """What the last layer gives at points; where layers are of several runs, these are the first axis."""
+    """Returns what the last layer gives at points; where layers are of several runs, these are the first axis."""
     hidden = points
     for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         hidden = (activate(activation, hidden) if i else hidden) @ weight.swapaxes(-1, -2) + bias[..., None, :]

@@ -270,7 +270,7 @@ class PrivateWorld(Publishable, tag="world"):
         return ", ".join([*self.known, *moves, *circles]) or "nothing"
 
     def missing(self) -> str | None:
-        """What was declared as known, if it is not there."""
+        """Returns what was declared as known, if it is not there."""
         there = self.model.known == self.known and set(self.model.moves).isdisjoint(self.moved)
         whole = len(self.model.moves) + len(self.moved) == self.spaces.states
         return None if there and whole else self._declared()
@@ -354,7 +354,7 @@ class PrivateWorld(Publishable, tag="world"):
         return ["This is a world: its values are the expected next state, for each action one after the other."]
 
     def __str__(self) -> str:
-        """What it is, in names that whoever declared it knows, and how far off it may be."""
+        """Returns what it is, in names that whoever declared it knows, and how far off it may be."""
         spaces, known = self.spaces, self._declared()
         lines = [f"A private world of {spaces.in_words()}."]
         lines += self.errors.of_steps([spaces.state_names[i] for i in self.moved])
@@ -387,7 +387,7 @@ def visited(
 
 
 def _is_covariance(matrix: np.ndarray) -> bool:
-    """Whether it is symmetric and positive semi-definite, but for rounding."""
+    """Says whether it is symmetric and positive semi-definite, but for rounding."""
     largest = float(np.abs(matrix).max())
     even = np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-12 * largest)
     return even and bool(np.linalg.eigvalsh(matrix).min() >= -1e-9 * largest)

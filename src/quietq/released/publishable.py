@@ -105,7 +105,7 @@ class Publishable(Labelled, Issued, ABC):
         self._freeze()
 
     def describe(self) -> Details:
-        """All that leaves of it besides its numbers: the allow-list."""
+        """Returns all that leaves of it besides its numbers: the allow-list."""
         said = {name: getattr(self, name) for name in self.details.__struct_fields__}
         described = {name: said[name].describe() for name in self.parts if said[name] is not None}
         return self.details(**said | described)
@@ -197,7 +197,7 @@ class Publishable(Labelled, Issued, ABC):
         return self
 
     def in_words(self) -> list[str]:
-        """What a reader of its values should know."""
+        """Returns what a reader of its values should know."""
         named = (("Coordinates of a state", self.labels.states), ("Actions", self.labels.actions))
         return [f"{what}: {', '.join(names)}." for what, names in named if names]
 

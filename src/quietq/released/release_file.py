@@ -96,7 +96,7 @@ class OpenedFile:
         return np.asarray(found, np.float64).reshape(len(states), -1)
 
     def policy(self, states: Float[np.ndarray, "points d"]) -> Shaped[np.ndarray, "points ..."]:
-        """The number of each state's best action, or the action itself, where that is numbers."""
+        """Returns the number of each state's best action, or the action itself, where that is numbers."""
         if self.what != "agent":
             raise InvalidInput("This release is a function, and only an agent has a policy: ask for its values.")
         values = self.values(states)
@@ -169,7 +169,7 @@ def open_bytes(data: bytes) -> OpenedFile:
 
 
 def _released(record: Json, arrays: Arrays) -> tuple[Publishable, str]:
-    """What a file holds, of its text and numbers, and the version that wrote it."""
+    """Returns what a file holds, of its text and numbers, and the version that wrote it."""
     stated = record.get("format")
     require(stated == FORMAT, f"its format is {shown(stated)}, and only {FORMAT} is known here")
     header: Header = read_record(Header, record)

@@ -77,7 +77,7 @@ class WorldModel:
         return tuple(name for name in get_args(KnownName) if getattr(self, name) is not None)
 
     def learned(self, states: int) -> tuple[int, ...]:
-        """The coordinates of a state whose changes are learned."""
+        """Returns the coordinates of a state whose changes are learned."""
         if any(i >= states for i in self.moves):
             raise InvalidInput(f"moves must be of coordinates 0 to {states - 1}, not of {max(self.moves)}.")
         if len(self.moves) == states:

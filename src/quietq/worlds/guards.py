@@ -72,7 +72,7 @@ def _chains(env: object, seen: frozenset[int] = frozenset()) -> Iterable[list[fr
 
 
 def scrub(info: Mapping[str, object]) -> Info:
-    """What of `info` may pass; vector environments' masks, named `_key`, go with their keys."""
+    """Returns what of `info` may pass; vector environments' masks, named `_key`, go with their keys."""
     return {
         key: _scrub_nested(value) if key == _NESTED else value
         for key, value in info.items()

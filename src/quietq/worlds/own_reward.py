@@ -156,7 +156,7 @@ class PathNoise:
 
 
 def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
-    """How far a state may lie from where it is shown, in widths of the box: it may be shown in float32, say."""
+    """Returns how far a state may lie from where it is shown, in widths of the box: it may be shown in float32, say."""
     space = env.observation_space
     known = isinstance(space, BoxSpace) and not callable(state)
     epsilon = EPSILON.get(np.dtype(space.dtype).name, 0.0) if known else EPSILON["float32"]  # 0 for whole numbers

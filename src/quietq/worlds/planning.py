@@ -57,7 +57,7 @@ class GridPlan(Issued):
     """The names of the reward's coordinates and of the world's actions."""
 
     def at(self, step: int, states: np.ndarray) -> Int[np.ndarray, " points"]:
-        """The best actions at states (points, d), with `step` steps behind."""
+        """Returns the best actions at states (points, d), with `step` steps behind."""
         return interpolate(self.values[step], self.cells + 1, _in_unit(self.box, states)).argmax(axis=1)
 
     def __call__(self, states: np.ndarray) -> Int[np.ndarray, " points"]:

@@ -288,7 +288,7 @@ class PrivateWorldEnv(gymnasium.Env[np.ndarray, object]):
         return self.halts / max(self.episodes, 1)
 
     def named(self) -> str:
-        """What actions are called, for errors."""
+        """Returns what actions are called, for errors."""
         names = self.world.spaces.action_names
         listed = [f"{i} {name}" for i, name in enumerate(names)] if self.world.spaces.action_box is None else names
         return ", ".join([*listed[:10], *(["..."] if len(names) > 10 else [])])

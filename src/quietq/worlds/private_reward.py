@@ -111,7 +111,7 @@ class PrivateReward:
         return self._reader.private
 
     def _without_reward(self, step: tuple[Any, ...]) -> tuple[Observation, Any, Any, Info]:
-        """What `env.step` returned, but for the reward, which no variable of the caller ever holds."""
+        """Returns what `env.step` returned, but for the reward, which no variable of the caller ever holds."""
         return step[0], step[2], step[3], scrub(step[4])
 
 

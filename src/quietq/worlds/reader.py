@@ -134,7 +134,7 @@ class Reader:
         check_size(found, self.private.box.dimension - self.action_size)
 
     def _of_items(self) -> bool:
-        """Whether observations are numbers of the items of a catalogue, in the order of its public list."""
+        """Says whether observations are numbers of the items of a catalogue, in the order of its public list."""
         items, space = getattr(self.private, "items", None), self.observations
         if items is None or not isinstance(space, Discrete) or callable(self.state):
             return False

@@ -56,7 +56,7 @@ class ThermostatWorld(World):
         return moved, never(moved, xp)
 
     def reward(self, state: Array, xp: ModuleType) -> Array:
-        """The mean of max(0, 1 - |s - t|/tolerance) over likings t, by the antiderivative of that tent."""
+        """Returns the mean of max(0, 1 - |s - t|/tolerance) over likings t, by the antiderivative of that tent."""
         away = state[..., 0] - self.liked
 
         def area(z: Array) -> Array:

@@ -54,18 +54,18 @@ class World(ABC):
 
     @abstractmethod
     def move(self, state: Array, action: Array, draws: Array, xp: ModuleType) -> tuple[Array, Array]:
-        """The next state, shape (..., dimension), and whether the episode terminated there, shape (...)."""
+        """Returns the next state, shape (..., dimension), and whether the episode terminated there, shape (...)."""
 
     @abstractmethod
     def reward(self, state: Array, xp: ModuleType) -> Array:
-        """The mean of people's rewards, shape (...), at states (..., dimension) that a step led to."""
+        """Returns the mean of people's rewards, shape (...), at states (..., dimension) that a step led to."""
 
     @abstractmethod
     def relation(self, people: int) -> Relation:
         """Returns what replacing one of `people` can change, by the bounds that are declared for each person."""
 
     def mean_reward(self) -> Any:
-        """The reward, not private, in the form that a mechanism for `relation` takes.
+        """Returns the reward, not private, in the form that a mechanism for `relation` takes.
 
         That is what `GaussianProcessMechanism.apply` takes: by default a function of many states at once; where the
         relation's kernel is additive, one function per coordinate.
@@ -73,7 +73,7 @@ class World(ABC):
         return self.reward_at
 
     def reward_at(self, states: np.ndarray) -> np.ndarray:
-        """The reward as a function of many states, which come as private functions take them."""
+        """Returns the reward as a function of many states, which come as private functions take them."""
         return np.asarray(self.reward(unflat(states, self.box.dimension), np))
 
 

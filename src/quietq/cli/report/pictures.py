@@ -100,7 +100,7 @@ def save_released(figure: "Figure", target: Path, heading: str, certificate: Cer
 
 
 def promise(certificate: Certificate) -> str:
-    """What the certificate promises, and to whom, in one line."""
+    """Returns what the certificate promises, and to whom, in one line."""
     line = str(certificate).splitlines()[0]
     number = None if certificate.relation is None else certificate.relation.people
     if certificate.standing != "none" and number is not None:
@@ -135,7 +135,7 @@ def plot_function(
 
 
 def _measure(private: PrivateFunction | PrivateNetwork) -> str:
-    """What the numbers are: K-norm noise goes into increments, and comparisons say nothing of a constant."""
+    """Returns what the numbers are: K-norm noise goes into increments, and comparisons say nothing of a constant."""
     if isinstance(private, PrivateNetwork):
         return "released value"
     if private.certificate.method.endswith("k-norm"):

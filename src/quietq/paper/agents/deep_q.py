@@ -183,7 +183,7 @@ def chosen(values: Float[Array, "batch actions"], action: Int[Array, " batch"]) 
 def when(
     ready: Array, learn: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], network: PyTree, optimiser: PyTree
 ) -> tuple[PyTree, PyTree]:
-    """What `learn` makes of network (or networks) and optimiser, when it is time; else as they are."""
+    """Returns what `learn` makes of network (or networks) and optimiser, when it is time; else as they are."""
     arrays, static = eqx.partition(network, eqx.is_array)
 
     def yes(operands: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:

@@ -248,7 +248,7 @@ def _first(method: Method, one: Runs, learner: State, observation: Array) -> Arr
 def _react(
     method: Method, one: Runs, learner: State, seen: Transition, observation: Array, step: Array
 ) -> tuple[State, Array, Array]:
-    """What was learned from a step, the next action, and the rewards as the learner got them."""
+    """Returns what was learned from a step, the next action, and the rewards as the learner got them."""
     if one.reward is not None:
         seen = seen._replace(reward=jax.vmap(one.reward)(seen.state, seen.action, seen.next_state))
     learner, gained = one.learn(method, learner, seen._replace(action=seen.action.astype(jnp.int32)), step)

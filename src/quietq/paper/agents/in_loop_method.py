@@ -192,10 +192,10 @@ class InLoopMethod(Method):
 
     @abstractmethod
     def norm(self, spaces: EnvironmentSpaces, steps: int, noise: NoiseDraw) -> AnyNorm:
-        """What the scale of the noise that was drawn is measured in."""
+        """Returns what the scale of the noise that was drawn is measured in."""
 
     def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy | Transcript) -> NoiseDraw:
-        """All noise of one run, and its `scale`: what the certificate states is read off it.
+        """Returns all noise of one run, and its `scale`: what the certificate states is read off it.
 
         Noise that protects is drawn by the transcript, which charges for it, as the answer to its one query.
         """
@@ -214,7 +214,7 @@ class InLoopMethod(Method):
         )
 
     def promised(self) -> tuple[Relation, Budget]:
-        """The relation and the budget, if both were given."""
+        """Returns the relation and the budget, if both were given."""
         if self.relation is None or self.budget is None:
             raise InvalidInput(f"{self.name} needs a relation and a budget: what must stay hidden, and how well?")
         return self.relation, self.budget
@@ -243,7 +243,7 @@ class InLoopMethod(Method):
 
     @abstractmethod
     def conditions(self, steps: int) -> tuple[Assumption, ...]:
-        """What the certificate assumes besides what all such methods do."""
+        """Returns what the certificate assumes besides what all such methods do."""
 
     def query(self, spaces: EnvironmentSpaces, steps: int) -> Query:
         """Returns the query of a run of `steps`, all rounds together.
@@ -276,7 +276,7 @@ class InLoopMethod(Method):
         return self.certify(self.open(spaces, steps), spaces, steps)
 
     def private_step(self, spaces: EnvironmentSpaces, batch: Transition, key: PRNGKeyArray) -> PrivateStep:
-        """One round with all rewards of the batch in it, for an audit to look into."""
+        """Returns one round with all rewards of the batch in it, for an audit to look into."""
         raise InvalidInput(f"There is no private step to audit in {type(self).__name__}.")
 
 

@@ -80,7 +80,7 @@ class JaxReward(eqx.Module):
         return self.at(state)[action] if self.by_action else self.at(state)
 
     def at(self, state: Array) -> Array:
-        """The value at a state, a scalar, or one value per action."""
+        """Returns the value at a state, a scalar, or one value per action."""
         return self.rule(state, self.fixed, *self.numbers)
 
 

@@ -75,30 +75,30 @@ class Method(ABC):
 
     @abstractmethod
     def init(self, spaces: EnvironmentSpaces, key: PRNGKeyArray, copies: int = 1) -> State:
-        """The learner before its first step."""
+        """Returns the learner before its first step."""
 
     @abstractmethod
     def act(self, state: State, observation: Float[Array, "copies d"], now: Moment) -> Int[Array, " copies"]:
-        """What to do at these observations, while learning."""
+        """Returns what to do at these observations, while learning."""
 
     @abstractmethod
     def update(self, state: State, seen: Transition, now: Moment) -> State:
-        """The learner after what it has seen."""
+        """Returns the learner after what it has seen."""
 
     @abstractmethod
     def finish(self, state: State, noise: Noise) -> Released:
-        """What is released at the end, a pytree of arrays, and all that `values` uses."""
+        """Returns what is released at the end, a pytree of arrays, and all that `values` uses."""
 
     def current(self, state: State, noise: Noise) -> Released:
         """What has been released so far, in the middle of training, without using noise up; None if nothing was."""
         return None
 
     def values(self, released: Released, observation: Float[Array, " d"]) -> Float[Array, " actions"]:
-        """The released values of the actions at one observation."""
+        """Returns the released values of the actions at one observation."""
         return released(observation)
 
     def to_private(self, released: Released, spaces: EnvironmentSpaces, certificate: Certificate) -> PrivateNetwork:
-        """What all runs released, as it can be published: networks, by default."""
+        """Returns what all runs released, as it can be published: networks, by default."""
         if not isinstance(released, Network):
             raise InvalidInput(f"What {self.name!r} releases cannot be published: {type(released).__name__}.")
         return released.to_private(self.output, spaces.box, certificate)
@@ -115,15 +115,15 @@ class Method(ABC):
         """Refuses what cannot work, before anything is drawn or spent."""
 
     def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> Noise:
-        """All noise of one run; by default there is none."""
+        """Returns all noise of one run; by default there is none."""
         return None
 
     def core(self) -> "Method":
-        """The method without budgets and data: what the compiled program depends on."""
+        """Returns the method without budgets and data: what the compiled program depends on."""
         return self
 
     def settings(self) -> dict[str, object]:
-        """The hyper-parameters in JSON, for the run's record."""
+        """Returns the hyper-parameters in JSON, for the run's record."""
         return {"method": self.name} | {name: _plain(getattr(self, name)) for name in options_of(type(self))}
 
 
@@ -131,7 +131,7 @@ class Method(ABC):
 def values_of_runs(
     method: Method, released: Released, points: Float[Array, "points d"]
 ) -> Float[Array, "runs points actions"]:
-    """What all runs released, at many observations."""
+    """Returns what all runs released, at many observations."""
     return jax.vmap(jax.vmap(method.values, in_axes=(None, 0)), in_axes=(0, None))(released, points)
 
 

@@ -117,7 +117,7 @@ class RewardLearner(Method):
         return self.rewards[0].certificate
 
     def settings(self) -> dict[str, object]:
-        """The hyper-parameters, and which reward: by a hash of its values, which are public."""
+        """Returns the hyper-parameters, and which reward: by a hash of its values, which are public."""
         if self.private is None:  # an agent that was loaded answers without its reward
             return super().settings()
         digest = hashlib.sha256()

@@ -77,7 +77,7 @@ def _advance(
 
 @partial(jax.jit, static_argnames=("method", "last"))
 def release(method: Method, runs: Runs, carry: Carry, last: bool = True) -> Released:
-    """What each run releases at its end; or else has released so far, if anything, which uses no noise up."""
+    """Returns what each run releases at its end; or else has released so far, if anything, which uses no noise up."""
     return jax.vmap(method.finish if last else method.current)(carry.learner, runs.noise)
 
 

@@ -99,7 +99,7 @@ class Runs(NamedTuple):
         return method.act(learner, observation, Moment(step, self.key(step, ACT), self.noise))
 
     def learn(self, method: Method, learner: State, seen: Transition, step: Array) -> tuple[State, Array]:
-        """What is learned from a step, and its rewards as the learner got them.
+        """Returns what is learned from a step, and its rewards as the learner got them.
 
         Where noise must cover them no value raises anything: what is no number counts as 0, and what is infinite the
         method clips.
@@ -182,7 +182,7 @@ class Training:
         return stated.with_assumption(Code.STACKED()) if stacked else stated
 
     def draw(self, runs: Runs, trace: Callable[[Runs], None]) -> Runs:
-        """The runs with their noise. Charges before anything is drawn.
+        """Returns the runs with their noise. Charges before anything is drawn.
 
         Where a budget would be lost if the program failed, it is traced before, with ones for noise.
         """

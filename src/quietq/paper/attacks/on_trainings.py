@@ -82,7 +82,7 @@ class View:
         return np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, box.dimension)
 
     def seen(self, method: Method, released: Released, box: Box) -> Float[np.ndarray, "runs numbers"]:
-        """What is seen of each run's release, a row a run."""
+        """Returns what is seen of each run's release, a row a run."""
         values = np.asarray(values_of_runs(method, released, jnp.asarray(self.states(box), jnp.float32)))
         if self.kind == "policy":
             values = np.eye(values.shape[-1])[values.argmax(axis=-1)]  # the first of those that are equal, as agents do
@@ -105,7 +105,7 @@ class Trainings:
     only the noise differs. Certificates hold against them too, for states are public."""
 
     def describe(self) -> dict[str, object]:
-        """All that the outcome depends on, in JSON."""
+        """Returns all that the outcome depends on, in JSON."""
         kind = type(self.method)  # a subclass may go by the same name
         further = {name: repr(getattr(self.method, name, None)) for name in ("relation", "budget")}
         made = self.private
@@ -241,7 +241,7 @@ def audit_training(
 
 
 def _promise_of(method: Method, spaces: EnvironmentSpaces, steps: int) -> Promise:
-    """What its budget promises, of methods that noise as they go: a copy that is broken has no certificate."""
+    """Returns what its budget promises, of methods that noise as they go: a copy that is broken has no certificate."""
     if not isinstance(method, InLoopMethod):
         return Promise.of(method.certificate(spaces, steps))
     _, budget = method.promised()
@@ -249,7 +249,7 @@ def _promise_of(method: Method, spaces: EnvironmentSpaces, steps: int) -> Promis
 
 
 def relation_of(method: Method) -> Relation:
-    """What the method's promise is about: for the paper's, rewards that differ by at most 1."""
+    """Returns what the method's promise is about: for the paper's, rewards that differ by at most 1."""
     if isinstance(method, Published):
         return SupBall(1.0)
     if isinstance(method, InLoopMethod):

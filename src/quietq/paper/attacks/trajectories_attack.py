@@ -42,7 +42,7 @@ def audit_evaluation(people: int, budget: Budget, runs: int = 1000, **options: A
 
 
 def frozen_trajectories(evaluation: Evaluation, trajectories: Sequence[Trajectory], *, seed: int = 0) -> Movement:
-    """How far replacing the last trajectory moves the weights, beside what the noise on them is enough for.
+    """Returns how far replacing the last trajectory moves the weights, beside what the noise on them is enough for.
 
     The same seed gives noise of another size for a neighbour: what is held fixed is the smooth bound of the data at
     hand, read off the noise that is in its release, and no replacement may exceed it. Cells are taken for whole

@@ -73,7 +73,7 @@ class NetworkValueNoise(NoisyDescent):
         return self.descend(state, buffer, gradient, ready, ready & ((turn + 1) % self.target_every == 0))
 
     def noised(self, network: Network, target: Network, batch: Transition, turn: Array, noise: NoiseDraw) -> Network:
-        """The gradient of the squared loss, without one through the target; its reward part has noise."""
+        """Returns the gradient of the squared loss, without one through the target; its reward part has noise."""
         _, build = ravel_pytree(eqx.filter(network, eqx.is_array))
         slopes = jax.vmap(lambda one: ravel_pytree(eqx.filter(one, eqx.is_array))[0])(self.slopes(network, batch))
         steep = ~(jnp.abs(slopes) < STEEPEST).all()  # then nothing is released: see protect

@@ -145,7 +145,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 
 def refusals(*statuses: int) -> dict[int | str, Schema]:
-    """What the OpenAPI document says of these statuses."""
+    """Returns what the OpenAPI document says of these statuses."""
     return {status: {"model": Refusal} for status in statuses}
 
 
@@ -259,7 +259,7 @@ def _id_in_path(catalogue: Catalogue) -> Any:
 
 
 def _schemas(catalogue: Catalogue) -> tuple[Schema, Schema]:
-    """What the OpenAPI document says of one state and of a body; exact if all releases have the same box."""
+    """Returns what the OpenAPI document says of one state and of a body; exact if all releases have the same box."""
     boxes = [entry.release.box for entry in catalogue.values()]
     number = {
         "type": "number",

@@ -169,7 +169,7 @@ def _items(function: Publishable) -> list[str] | None:
 
 
 def _coordinate_names(function: Publishable) -> list[str]:
-    """What the coordinates of a state are called: as they were declared, if anybody did."""
+    """Returns what the coordinates of a state are called: as they were declared, if anybody did."""
     if _items(function) is not None:
         return ["item"]
     numbered = [f"coordinate {k}" for k in range(function.box.dimension)]
@@ -200,7 +200,7 @@ def _told(kind: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _measure(function: Publishable) -> str:
-    """What an axis with these numbers is called."""
+    """Returns what an axis with these numbers is called."""
     if isinstance(function, PrivateWorld):
         return "expected next state"
     if isinstance(function, PrivatePolicy | PrivateNetwork) and function.output != "values":
