@@ -85,9 +85,10 @@ __all__ = sorted([*_WHERE, "__version__"])  # pyright: ignore[reportUnsupportedD
 
 
 def __getattr__(name: str) -> object:
-    if name in _WHERE:
-        return getattr(importlib.import_module(_WHERE[name]), name)
-    raise AttributeError(f"module 'quietq' has no attribute {name!r}")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'quietq' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(_WHERE[name]), name)
+    return found
 
 
 def __dir__() -> list[str]:

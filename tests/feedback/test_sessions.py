@@ -64,7 +64,7 @@ def expected(frame: pl.DataFrame) -> list[tuple]:
 
 def transitions(sessions: Any) -> list[tuple]:
     found = []
-    for starts, columns in sessions.sums.buckets:
+    for starts, columns in sessions.rows.buckets:
         person = np.searchsorted(starts, np.arange(len(columns["s0"])), side="right")
         names = ["s0", "s1", "n0", "n1", "action", "reward", "end", "cut", "first", "step"]
         found += zip(person.tolist(), *(columns[name].tolist() for name in names), strict=True)
@@ -88,7 +88,7 @@ def test_rows_become_transitions_as_written_out():
     assert sessions.not_private["transitions"] == len(wanted)
     assert sessions.not_private["ends"] == sum(one[7] for one in wanted) > 5
     assert isinstance(sessions.schema, Steps)
-    assert set(sessions.columns) == set(sessions.sums.buckets[0].columns)
+    assert set(sessions.columns) == set(sessions.rows.buckets[0].columns)
 
 
 def test_every_source_gives_the_same(tmp_path):
@@ -126,7 +126,7 @@ def test_next_states_may_have_columns_of_their_own():
     apart = read(frame.filter(pl.col("follows") == 1), **BY_STEP, next_state=["next_x", "next_y"])
     assert same([one[:9] for one in transitions(paired)], [one[:9] for one in transitions(apart)])
     without = read(frame, **BY_STEP, next_state=[])
-    assert "n0" not in without.sums.buckets[0].columns
+    assert "n0" not in without.rows.buckets[0].columns
     assert without.not_private["transitions"] > paired.not_private["transitions"]
 
 
@@ -134,13 +134,13 @@ def test_ends_and_time_limits_are_kept_apart():
     rows = pl.DataFrame({"person": [1] * 5 + [2] * 3, "visit": [1, 1, 1, 1, 1, 1, 1, 1], "x": np.arange(8) / 8,
                          "go": [1, 1, 1, 1, None, 0, 0, None], "over": [0, 1, 0, 0, None, 0, 0, None]})  # fmt: skip
     declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "people": 3, "end": "over"}
-    (first,) = read(rows, **declared, episode="visit").sums.buckets
+    (first,) = read(rows, **declared, episode="visit").rows.buckets
     order = np.argsort(first.columns["s0"])  # whoever comes first
     kept = {name: column[order].tolist() for name, column in first.columns.items()}
     assert kept["s0"] == [0, 1 / 8, 5 / 8, 6 / 8]  # after an end there is a final state, and no more
     assert (kept["end"], kept["cut"], kept["first"]) == ([0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 0])
     limited = rows.with_columns(limit=pl.Series([0, 0, 0, 0, None, 1, 0, None]))
-    (second,) = read(limited, **declared, episode="visit", cut="limit").sums.buckets
+    (second,) = read(limited, **declared, episode="visit", cut="limit").rows.buckets
     assert second.columns["cut"][np.argsort(second.columns["s0"])].tolist() == [0, 0, 1]
 
 
@@ -149,11 +149,11 @@ def test_actions_may_be_continuous_and_steps_hours_apart():
                          "dose": [0.0, 5.0, 20.0, math.inf, 1.0], "rate": [1, 2, 3, 4, 5]})  # fmt: skip
     declared = {"state": "x", "action": ["dose", "rate"], "actions": [(0, 10), (1, 5)], "box": (0, 1), "people": 1}
     sessions = read(rows, **declared, step=("hour", 4))
-    (people,) = sessions.sums.buckets
+    (people,) = sessions.rows.buckets
     assert people.columns["a0"].tolist() == [0, 0.5]
     assert people.columns["a1"].tolist() == [0, 0.25]
     assert (sessions.spaces.actions, str(sessions.spaces.action_box)) == (None, "[0, 10] x [1, 5]")
-    (people,) = read(rows, **declared, step=("hour", None)).sums.buckets
+    (people,) = read(rows, **declared, step=("hour", None)).rows.buckets
     assert people.columns["step"].tolist() == [0, 1, 2]
 
 
@@ -162,7 +162,7 @@ def test_a_row_without_a_step_is_as_if_it_were_not_there():
     rows = pl.DataFrame({"person": ["a"] * 4, "day": [0.0, None, 2.0, 3.0], "x": [0.0, 0.2, 0.4, 0.6], "go": [1] * 4})
     declared = {"state": "x", "action": "go", "actions": [0, 1], "box": (0, 1), "people": 1}
     for every, paired in ((1.0, [(0.4, 0.6)]), (None, [(0.0, 0.4), (0.4, 0.6)])):
-        (people,) = read(rows, **declared, step=("day", every)).sums.buckets
+        (people,) = read(rows, **declared, step=("day", every)).rows.buckets
         assert list(zip(people.columns["s0"].tolist(), people.columns["n0"].tolist(), strict=True)) == paired
 
 
@@ -185,7 +185,7 @@ def test_nobody_changes_how_others_are_read(rows, name):
     before, after = transitions(OTHERS), transitions(sessions)
     assert {row[1:] for row in before} <= {row[1:] for row in after}
     assert len(before) <= len(after) <= len(before) + len(rows)
-    for starts, columns in sessions.sums.buckets:
+    for starts, columns in sessions.rows.buckets:
         assert all(np.isfinite(column).all() for column in columns.values())
         assert all(columns[each].min() >= 0 and columns[each].max() <= 1 for each in ("s0", "n1", "reward", "end"))
         assert len(np.unique(starts)) == len(starts)
@@ -199,16 +199,16 @@ def test_somebody_with_very_many_rows_is_held_to_whole_episodes(monkeypatch: pyt
     long = pl.DataFrame({"who": "A", "visit": episode, "day": day, "x": (day + episode / 100) / 6, "go": "yes"})
     declared = {"person": "who", "state": "x", "action": "go", "actions": ["yes"], "box": (0, 1), "episode": "visit"}
     declared |= {"step": "day"} if ordered else {}
-    (alone,) = read(long, people=1, **declared).sums.buckets
+    (alone,) = read(long, people=1, **declared).rows.buckets
     assert np.bincount(alone.columns["episode"]).tolist() == [5] * 4  # of six rows, the last of which says no more
     assert set(np.floor(100 * (6 * alone.columns["s0"] % 1)).astype(int)) != set(range(4))
     assert alone.columns["n0"] - alone.columns["s0"] == pytest.approx(1 / 6)
     other = long.with_columns(who=pl.lit("B"), x=pl.col("x") / 2)
     parts = [pl.concat([other[::-1][i::3], long[i::3]]) for i in range(3)] if ordered else [other, long[:50], long[50:]]
-    (both,) = read(parts, people=2, **declared).sums.buckets
+    (both,) = read(parts, people=2, **declared).rows.buckets
     halves = np.split(both.columns["s0"], both.starts[1:])
     assert any(np.array_equal(one, alone.columns["s0"]) for one in halves)
-    one = read(long.with_columns(visit=pl.lit(0), day=pl.int_range(120)), people=1, **declared).sums.buckets[0]
+    one = read(long.with_columns(visit=pl.lit(0), day=pl.int_range(120)), people=1, **declared).rows.buckets[0]
     assert len(one.columns["s0"]) == 24  # a single episode is cut
 
 
@@ -233,7 +233,7 @@ def test_a_minari_data_set(tmp_path, monkeypatch):
     sessions = read(data, person="patient", **declared)
     told = {"people_present": 3, "transitions": 18, "starts": 6, "ends": 3, "cuts": 3}
     assert told.items() <= sessions.not_private.items()
-    columns = sessions.sums.buckets[0].columns
+    columns = sessions.rows.buckets[0].columns
     assert sorted(columns["action"].tolist()) == sorted(a for one in buffers for a in one.actions)
     data.storage.update_episode_metadata([{"ward": f"w{i}"} for i in range(6)])
     assert read(data, person="ward", **declared | {"people": 6}).not_private["people_present"] == 6
@@ -276,5 +276,5 @@ def test_types_that_cannot_be_what_they_should_be():
 def test_nobody_to_read_is_a_warning_and_no_refusal():
     with pytest.warns(UserWarning, match="No row of the sessions can be used"):
         sessions = read(logged().with_columns(x=pl.lit(None, pl.Float64)), **BY_STEP)
-    assert (sessions.sums.buckets[0].starts.size, sessions.not_private["people_present"]) == (0, 0)
+    assert (sessions.rows.buckets[0].starts.size, sessions.not_private["people_present"]) == (0, 0)
     assert "secret" not in repr(sessions)

@@ -3,6 +3,7 @@
 import math
 import secrets
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -58,5 +59,6 @@ class LaplaceKnots(OnKnots):
     def typical_noise(self):
         return self.ball.lipschitz / self.budget.epsilon
 
-    def make_law(self):
+    @cached_property
+    def law(self):
         return Laplace(math.nextafter(self.budget.epsilon, 0.0), self.wider, self.pieces)

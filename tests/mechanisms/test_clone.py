@@ -63,7 +63,7 @@ def test_noise_alone_never_leaves_nobody(epsilon: float) -> None:
     """In 20 draws each, at people times mu from 12 to 500, at least a tenth of the people are left."""
     sessions = read_listed(logged(PEOPLE), people=PEOPLE)
     own = OwnReturns((0.0, 1.0), RETURNS)
-    starts, columns = sessions.sums.buckets[0]  # type: ignore[attr-defined]
+    starts, columns = sessions.rows.buckets[0]  # type: ignore[attr-defined]
     returns = own(starts, columns)
     settings = CloneSettings(state_rounds=1, steps=1, hidden=1)
     mechanism = Cloning(sessions, qq.Budget(epsilon, 1e-5), RETURNS, 0.2, settings)

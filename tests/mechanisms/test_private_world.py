@@ -75,10 +75,10 @@ def test_a_higher_degree_has_more_noise_and_the_certificate_says_so(monkeypatch)
 def test_the_highest_affordable_degree_follows_from_public_numbers():
     """Seven times as many people times mu as numbers of a step: 8 or 15 features, a constant and 2 changes."""
     spaces = read(rows_of(30, 3), 30).spaces
-    of = WorldModel(3).affordable
-    assert [of(spaces, number).degree for number in (1, 76, 77, 125, 126, 1e6)] == [1, 1, 2, 2, 3, 3]
+    of = WorldModel(3).affordable_degree
+    assert [of(spaces, number) for number in (1, 76, 77, 125, 126, 1e6)] == [1, 1, 2, 2, 3, 3]
     map_of_ones_own = WorldModel(features=Fourier.draw(3, 10, 1.5))
-    assert map_of_ones_own.affordable(spaces, 1) == map_of_ones_own
+    assert map_of_ones_own.affordable_degree(spaces, 1) == map_of_ones_own.degree
 
 
 @pytest.mark.parametrize("rounding", [-1e-16, 0.0, 1e-16])

@@ -96,20 +96,20 @@ def test_an_account_is_charged_once_for_all_rounds():
 class Failing:
     """People's rows on machines that fail after so many answers."""
 
-    def __init__(self, sums, answers):
-        self.sums, self.answers = sums, answers
+    def __init__(self, rows, answers):
+        self.rows, self.answers = rows, answers
 
     def total(self, statistic):
         if self.answers == 0:
             raise EngineFailed("A machine is gone.")
         self.answers -= 1
-        return self.sums.total(statistic)
+        return self.rows.total(statistic)
 
 
 @pytest.mark.parametrize(("answers", "spent"), [(0, "nothing was spent"), (2, "what was charged stays charged")])
 def test_machines_that_fail_say_what_was_spent(answers, spent):
     account, people = Accountant(BUDGET), read(people=30)
-    failing = replace(people, sums=Failing(people.sums, answers))
+    failing = replace(people, rows=Failing(people.rows, answers))
     with pytest.raises(EngineFailed, match=f"^A machine is gone; .*{spent}") as caught:
         privatise(failing, BUDGET, account=account)
     assert caught.value.__context__ is None

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from quietq import Budget, Ratings
-from quietq.feedback.buckets import Buckets
 from quietq.feedback.extension import Extension
-from quietq.feedback.feedback import Engine
 from quietq.feedback.statistic import Tally
 from quietq.mechanisms.candidates import choose
 from quietq.noise.box import UNIT
@@ -53,8 +51,8 @@ def tally_of(extension: Extension, *people: tuple[np.ndarray, np.ndarray]) -> Ta
 
 
 def ratings_of(extension: Extension, tally: Tally, count: int) -> Ratings:
-    public = {"low": extension.low, "high": extension.high, "asked": extension, "not_private": {}}
-    return Ratings(box=UNIT, people=count, sums=Buckets(None, Engine(), extension, tally), **public)
+    public = {"low": extension.low, "high": extension.high, "rows": None, "not_private": {}}
+    return Ratings(box=UNIT, people=count, first=extension, first_sum=tally, **public)
 
 
 def bounded_mean(extension: Extension, tally: Tally, count: int) -> tuple[list[Rounded], list[Fraction]]:

@@ -280,7 +280,7 @@ def test_a_path_or_weights_with_too_little_noise_are_refused(kind: str) -> None:
     if kind == "weights":
         mechanism = FiniteRankMechanism(BandLimited(2.0), 0.02, BUDGET, account=accountant)
     law: Any = mechanism.mechanism.law
-    mechanism.mechanism.law = dataclasses.replace(law, deviation=0.99 * law.deviation)
+    mechanism.mechanism.law = dataclasses.replace(law, sigma=0.99 * law.sigma)
     with pytest.raises(InvalidInput, match="more than the"):
         mechanism.apply(walk_reward)
     mechanism.mechanism.sensitivity *= 0.99

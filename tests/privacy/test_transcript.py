@@ -192,18 +192,14 @@ class Understated(float):
 
 def test_a_number_that_is_not_what_it_seems_is_refused_or_made_plain() -> None:
     law = Gaussian(Understated(query().law.sigma), MeanOfPeople(2.0))
-    assert type(law.deviation) is float
+    assert type(law.sigma) is float
     assert type(BallNoise(Understated(0.5), 1, Answers()).rate) is float
     with pytest.raises(InvalidInput, match="sensitivity must be a plain number"):
         opened(PEOPLE, BUDGET).ask(query()._replace(sensitivity=Understated(0.02)))
-
-    class Odd(Gaussian):
-        @property
-        def size(self) -> float:
-            return Understated(self.deviation)
-
+    odd = Gaussian(1.0, MeanOfPeople(2.0))
+    object.__setattr__(odd, "size", Understated(1.0))
     with pytest.raises(InvalidInput, match="size must be a plain number"):
-        opened(PEOPLE, BUDGET).ask(query()._replace(law=Odd(1.0, MeanOfPeople(2.0))))
+        opened(PEOPLE, BUDGET).ask(query()._replace(law=odd))
 
 
 def test_noise_of_ones_own_is_told() -> None:

@@ -75,27 +75,20 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Buckets:
-    """Everybody's rows, in memory or in files that are removed together with this, and a first sum over them."""
+    """Everybody's rows, in memory or in files that are removed together with this: to be asked again and again."""
 
-    buckets: list[Bucket | Path] | None
-    """The buckets that are queried again; None where rows were not kept, and only the first query is possible."""
+    buckets: list[Bucket | Path]
     engine: Engine
-    first: Statistic
-    first_sum: Tally
 
     def total(self, statistic: Statistic) -> Tally:
         """The sum over everybody."""
-        if statistic == self.first:
-            return self.first_sum
-        if self.buckets is None:
-            raise InvalidInput("These people's rows were not kept when they were read, so nothing else can be asked.")
         total = statistic.empty()
         for tally in self.engine.map(partial(_ask, statistic=statistic), self.buckets):
             total.merge(tally)
         return total
 
     def __getstate__(self) -> dict[str, object]:
-        if any(isinstance(bucket, Path) for bucket in self.buckets or ()):
+        if any(isinstance(bucket, Path) for bucket in self.buckets):
             raise InvalidInput("People whose rows are kept in files cannot be copied elsewhere: read them again.")
         return self.__dict__
 
@@ -108,8 +101,8 @@ Hands = defaultdict[int, list[Part]]
 
 def read_buckets(
     source: object, schema: Schema, engine: Engine, first: Statistic, keep: bool
-) -> tuple[Buckets, dict[str, int]]:
-    """Everybody's rows, or a first sum over them alone unless they are to be kept; and counts for the operator."""
+) -> tuple[Buckets | None, Tally, dict[str, int]]:
+    """Everybody's rows, if they are to be kept; a first sum over them; and counts for the operator."""
     remove_left_folders()
     # Not by `secrets.randbits`, which noise is made of: whoever fixes that gets the same noise however rows are read.
     key = secrets.randbelow(2**64)
@@ -142,9 +135,11 @@ def read_buckets(
             total.merge(tally)
             kept += buckets
             share.let_go()  # and only now: an engine may have to read files twice
-        read = Buckets(kept if keep else None, engine, first, total)
-        weakref.finalize(read, ends.pop_all().close)
-        return read, dict(counts)
+        if not keep:
+            return None, total, dict(counts)
+        rows = Buckets(kept, engine)
+        weakref.finalize(rows, ends.pop_all().close)
+        return rows, total, dict(counts)
 
 
 def _clean(numbered: tuple[int, Piece], schema: Schema, key: int, folder: Path | None) -> tuple[dict[str, int], Hands]:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar
 import numpy as np
 
 from quietq.feedback.row_statistics import Loss
-from quietq.feedback.statistic import Statistic
+from quietq.feedback.statistic import Statistic, Tally
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import Categorical, Columns, FeatureMap, is_data
 from quietq.privacy.account import Once
@@ -68,7 +68,11 @@ class Feedback:
     """Where states lie; public."""
     people: int
     """How many people there are; public and declared, never counted. Those without a usable row are neutral."""
-    sums: "Buckets"
+    first: Statistic
+    """What was asked of everybody while rows were read."""
+    first_sum: Tally
+    rows: "Buckets | None"
+    """Everybody's rows, to be asked again; None where they were not kept."""
     not_private: dict[str, int]
     """counts for the operator; publishing them is not covered by any certificate"""
     schema: "Schema | None" = None
@@ -89,9 +93,12 @@ class Feedback:
     @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
         """How the relation is made sure of, and what no code can see."""
-        items = [Code.ITEMS_OF_LIST(self.features.rank)] if isinstance(self.features, Categorical) else []
-        actions = [Code.ACTIONS_OF_LIST(self.loss.actions)] if self.loss is not None and self.loss.actions > 1 else []
-        return Code.ONE_OF_DECLARED(self.people), *self.clipped, Code.NAMES(), *items, *actions
+        stated = [*self.clipped, Code.NAMES()]
+        if isinstance(self.features, Categorical):
+            stated.append(Code.ITEMS_OF_LIST(self.features.rank))
+        if self.loss is not None and self.loss.actions > 1:
+            stated.append(Code.ACTIONS_OF_LIST(self.loss.actions))
+        return Code.ONE_OF_DECLARED(self.people), *stated
 
     @cached_property
     def largest(self) -> float:
@@ -127,7 +134,11 @@ class Feedback:
 
     def mean(self, statistic: Statistic) -> np.ndarray:
         """The mean of a statistic over all people, each clipped to its bound. THE SECRET: it must not be published."""
-        return statistic.mean(self.sums.total(statistic), self.people)
+        if statistic == self.first:
+            return statistic.mean(self.first_sum, self.people)
+        if self.rows is None:
+            raise InvalidInput("These people's rows were not kept when they were read, so nothing else can be asked.")
+        return statistic.mean(self.rows.total(statistic), self.people)
 
 
 class Engine:
@@ -188,15 +199,14 @@ def read_people(
     engine: EngineName | Engine = "local",
     keep: bool = False,
 ) -> dict[str, Any]:
-    """Reads a source, and adds up its rows: `people`, `sums`, `not_private` and `schema`, as `Feedback` takes them.
+    """Reads a source, and adds up its rows: `people`, `first`, `first_sum` and more, as `Feedback` takes them.
 
     The rows are gone then, unless they are to be kept for statistics besides this one.
     """
     from quietq.feedback.buckets import read_buckets
 
     people = count("people", people)
-    sums, counts = read_buckets(source, schema, engine_called(engine), statistic, keep)
-    tally = sums.first_sum
+    rows, tally, counts = read_buckets(source, schema, engine_called(engine), statistic, keep)
     if tally.people > people:
         declared = f"the {people} that were declared"
         raise InvalidInput(f"There are more people in the data than {declared}; nothing was spent.")
@@ -208,7 +218,8 @@ def read_people(
         doubts = [" ".join([nobody, *doubts, "Numbers must have a decimal point, not a comma."])]
     for sentence in doubts:
         warn_of_raw_data(f"{sentence} {FOR_YOU}", stacklevel=3)
-    return {"people": people, "sums": sums, "not_private": present, "schema": schema}
+    told = {"not_private": present, "schema": schema}
+    return {"people": people, "first": statistic, "first_sum": tally, "rows": rows, **told}
 
 
 # What is declared of columns and states.

@@ -20,6 +20,7 @@ from quietq.feedback.feedback import (
     state_fields,
 )
 from quietq.feedback.row_statistics import Marginals, Squared
+from quietq.feedback.statistic import Statistic
 from quietq.noise.box import Box, Domain
 from quietq.noise.feature_maps import FeatureMap, Splines
 from quietq.privacy.assumptions import Assumption, Code
@@ -54,8 +55,11 @@ class Ratings(Feedback):
 
     low: float
     high: float
-    asked: Extension | None = None
-    """The statistic that is queried once; None where a model is fitted to all rows."""
+
+    @cached_property
+    def asked(self) -> Extension | None:
+        """The statistic that is queried once; None where a model is fitted to all rows."""
+        return self.first if isinstance(self.first, Extension) else None
 
     @classmethod
     def read(
@@ -103,7 +107,7 @@ class Ratings(Feedback):
         low, high = ends(low, high)
         if (action is None) != (actions is None):
             raise InvalidInput("action, a column, and actions, the public list of them, belong together.")
-        asked, loss = None, None
+        loss = None
         fields: dict[str, Field] = dict(state_fields("x", columns, region, used))
         if action is not None or is_list(box) or _is_map(features) or (len(columns) > 1 and features is None):
             if slope is not None:
@@ -115,19 +119,17 @@ class Ratings(Feedback):
             if action is not None and actions is not None:
                 names = named("actions", actions)
                 fields["action"], loss = Category(action, "action", names), replace(loss, actions=len(names))
+            first: Statistic = Marginals(loss, len(columns), 1)
         else:
             if slope is None:
                 raise InvalidInput(
                     "slope must be declared: the most that one person's reward changes over the whole box."
                 )
-            asked = Extension(len(columns), low, high, slope)
+            first = Extension(len(columns), low, high, slope)
         fields["rating"] = Number(rating, "rating", low, high, clips=True)
-        first = Marginals(loss, len(columns), 1) if loss is not None else asked
         schema = Schema("ratings", person, fields)
-        read = read_people(source, schema, first, people, engine=engine, keep=loss is not None)  # type: ignore[arg-type]
-        return cls(
-            box=region, low=low, high=high, asked=asked, loss=loss, features=None if loss is None else used, **read
-        )
+        read = read_people(source, schema, first, people, engine=engine, keep=loss is not None)
+        return cls(box=region, low=low, high=high, loss=loss, features=None if loss is None else used, **read)
 
     @cached_property
     def kind(self) -> str:

@@ -195,16 +195,17 @@ def candidates(
 def _kinds(feedback: AnyFeedback, budget: Budget, noise: str, pieces: int | None, level: bool) -> list[type[Mechanism]]:
     """The rows of the table for this feedback: the one that was asked for, or all that "auto" chooses among."""
     kinds = {name: kind for name, kind in MECHANISMS.items() if kind.is_for(feedback)}
+    pure = budget.is_pure
     if noise != "auto":
         if noise not in kinds:
             near = did_you_mean(noise, ("auto", *kinds)) if isinstance(noise, str) else ""
             raise InvalidInput(f"noise must be 'auto' or one of {', '.join(map(repr, kinds))}, not {noise!r}.{near}")
         chosen: list[type[Mechanism]] = [kinds[noise]]
     else:
-        alike = [kind for kind in kinds.values() if kind.pure == budget.is_pure]
+        alike = [kind for kind in kinds.values() if kind.pure == pure]
         chosen = alike or list(kinds.values())  # which then say that they are Gaussian
     # Knots have pieces and no level. They are not tried where nothing is known of the detail that they would lose.
-    unknown = noise == "auto" and feedback.slope is None and not budget.is_pure
+    unknown = noise == "auto" and not pure and feedback.slope is None
     if pieces is not None:
         chosen = [kind for kind in chosen if issubclass(kind, OnKnots)]
     if level or (pieces is None and unknown):

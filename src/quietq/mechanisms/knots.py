@@ -44,9 +44,9 @@ from quietq.noise.exact_gaussian import Whitened, by_matrix, inverse
 from quietq.noise.laws import Gaussian, KNorm, RoundedLaw
 from quietq.noise.rounding import check_allowance, check_size, check_values, largest_and_error, values_at
 from quietq.privacy import Budget, Certificate, InvalidInput, LipschitzBall
-from quietq.privacy.assumptions import Code
+from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import count
-from quietq.privacy.norms import IncrementGauge, ShapedIncrements, sensitivity, vertices
+from quietq.privacy.norms import IncrementGauge, ShapedIncrements, vertices
 from quietq.released.private_function import PrivateKnots
 
 KINK_LOSS = 90**-0.5
@@ -92,22 +92,29 @@ class OnKnots(Mechanism):
         check_allowance(steeper, ball.lipschitz, self.error)
         check_allowance(2 * self.error, ball.radius, self.error)
         self.wider = LipschitzBall(ball.radius * SLACK + 2 * self.error, ball.lipschitz * SLACK + steeper)
-        self.conditions = (Code.INCREMENTS_BETWEEN_KNOTS(self.pieces + 1),)
-        self.law = self.make_law()
-        self.sigma = self.law.sigma
-        if feedback.largest is not None:  # increments may be twice that, and no refusal may hang on them
-            check_size(2 * feedback.largest, self.sigma)
+        # Increments may be twice as large as declared values, and no refusal may hang on them.
+        check_size(2 * (feedback.largest or 0.0), self.sigma)
 
     @abstractmethod
     def typical_noise(self) -> float:
         """About its size, before values that are not exact widen the ball."""
 
+    @cached_property
     @abstractmethod
-    def make_law(self) -> RoundedLaw:
+    def law(self) -> RoundedLaw:
         """The noise that hides the ball, `wider` by the errors of values."""
 
+    @property
+    def sigma(self) -> float:
+        """Returns the size of the noise."""
+        return self.law.sigma
+
+    @cached_property
+    def conditions(self) -> tuple[Assumption, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return (Code.INCREMENTS_BETWEEN_KNOTS(self.pieces + 1),)
+
     def run(self) -> Generator[Query, np.ndarray, np.ndarray]:
-        return (yield Query(self.values, sensitivity(self.law.norm, self.wider), self.law))
+        return (yield Query(self.values, self.law.norm.sensitivity(self.wider), self.law))
 
     def values(self, feedback: AnyFeedback) -> Float[np.ndarray, " pieces"]:
         knots = self.box.from_unit(np.linspace(0, 1, self.pieces + 1))
@@ -139,7 +146,8 @@ class Increments(OnKnots):
     def typical_noise(self) -> float:
         return IncrementNoise(self.budget.epsilon, self.ball, self.pieces).sigma
 
-    def make_law(self) -> RoundedLaw:
+    @cached_property
+    def law(self) -> RoundedLaw:
         return IncrementNoise(self.budget.epsilon, self.wider, self.pieces)
 
 
@@ -152,14 +160,22 @@ class ShapedKnots(OnKnots):
         """A difference from one end of the ball to the other alone needs that much."""
         return min(self.ball.lipschitz / self.pieces, 2 * self.ball.radius) / self.budget.mu
 
-    def make_law(self) -> RoundedLaw:
-        root = np.linalg.cholesky(least_shape(self.wider, self.pieces)) / self.budget.mu
-        sigma = math.sqrt(float(np.sum(root**2)) / len(root))
-        return KnotNoise(sigma, root / sigma)
+    @cached_property
+    def root(self) -> Float[np.ndarray, "pieces pieces"]:
+        """Returns what standard normals are multiplied by to become the noise."""
+        return np.linalg.cholesky(least_shape(self.wider, self.pieces)) / self.budget.mu
+
+    @property
+    def sigma(self) -> float:
+        return math.sqrt(float(np.sum(self.root**2)) / self.pieces)
+
+    @cached_property
+    def law(self) -> RoundedLaw:
+        return KnotNoise(self.sigma, self.root / self.sigma)
 
     def noise_error(self) -> float:
         """Returns the error of the curve about its mean."""
-        spread = self.sigma**2 * self.law.covariance  # pyright: ignore[reportAttributeAccessIssue]
+        spread = self.sigma**2 * covariance(self.root / self.sigma)
         return math.sqrt(float(np.sum(spread * products_about_mean(self.pieces))) / (self.pieces + 1))
 
 
@@ -185,11 +201,11 @@ class IncrementNoise(KNorm):
         return float(max(steepest, np.ptp(path) / (2 * self.ball.radius)))
 
     @property
-    def norm(self) -> IncrementGauge:
+    def norm(self) -> IncrementGauge:  # pyright: ignore[reportIncompatibleVariableOverride]
         return IncrementGauge(self.pieces, self.ball.radius, self.ball.lipschitz)
 
     @cached_property
-    def sigma(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def sigma(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Root mean square of the noise in the released function, up to its constant, by a fixed simulation."""
         curves = to_curve(self.draws(SeededEntropy(0), 2000))
         return math.sqrt(float(np.mean(curves**2)))
@@ -282,7 +298,7 @@ def to_curve(increments: np.ndarray) -> Float[np.ndarray, "... knots"]:
 class KnotNoise(Gaussian):
     """Gaussian noise on increments, sigma L z; the mean variance of L z is 1."""
 
-    stated: ShapedIncrements = field(init=False, repr=False)
+    norm: ShapedIncrements = field(init=False, repr=False)
     root: Float[np.ndarray, "pieces pieces"]
     """L"""
     inverse: Float[np.ndarray, "pieces pieces"] = field(init=False, repr=False)
@@ -291,13 +307,7 @@ class KnotNoise(Gaussian):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "inverse", inverse(self.root))
-        object.__setattr__(self, "stated", ShapedIncrements(self.covariance.tolist()))
-
-    @property
-    def covariance(self) -> Float[np.ndarray, "pieces pieces"]:
-        """Returns the covariance of L z."""
-        found = self.root @ self.root.T
-        return (found + found.T) / 2
+        object.__setattr__(self, "norm", ShapedIncrements(covariance(self.root).tolist()))
 
     def distance(self, difference: np.ndarray) -> float:
         return float(np.linalg.norm(np.linalg.solve(self.root, difference)))
@@ -310,6 +320,12 @@ class KnotNoise(Gaussian):
 
     def restore(self, whitened: np.ndarray) -> Float[np.ndarray, " pieces"]:
         return self.root @ whitened
+
+
+def covariance(root: Float[np.ndarray, "pieces pieces"]) -> Float[np.ndarray, "pieces pieces"]:
+    """Returns the covariance of L z, by L."""
+    found = root @ root.T
+    return (found + found.T) / 2
 
 
 def products_about_mean(pieces: int) -> Float[np.ndarray, "pieces pieces"]:

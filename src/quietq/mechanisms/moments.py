@@ -15,7 +15,7 @@ paid for.
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -120,6 +120,7 @@ class Moments(Mechanism):
     name, feedback_kind = "moments", "sessions"
     releases = "world"
     asks_code = False
+    conditions = (Code.WORLD_PARTS(), Code.MEANS_OF_PEOPLE())
     error_unit = "of one query, in units of what one person adds"
 
     def __init__(self, sessions: Sessions, budget: Budget, world: WorldModel | None = None) -> None:
@@ -127,15 +128,18 @@ class Moments(Mechanism):
         self.relation, self.budget, self.box = sessions.relation, budget, sessions.box
         self.largest, self.error = 2.0, 1e-12
         self.spaces = spaces = sessions.spaces
-        asked = world or WorldModel()
+        self.model = asked = world or WorldModel()
         asked.require_circles(spaces.box)
-        asked.feature_map(spaces)  # what has too many features is refused, and not made less
-        self.model = asked.affordable(spaces, self.people * budget.mu)
-        self.feature_map = self.model.feature_map(spaces)
-        self.moved = self.model.learned(spaces.states)
+        self.feature_map = asked.feature_map(spaces)  # what has too many features is refused, and not made less
+        degree = asked.affordable_degree(spaces, self.people * budget.mu)
+        if degree < asked.degree:
+            self.model = replace(asked, degree=degree)
+            self.feature_map = self.model.feature_map(spaces)
+        self.moved = asked.learned(spaces.states)
         """The coordinates whose dynamics are learned."""
         # What is neither known nor absent has its share of mu squared.
-        parts = {name: share for name, share in SHARES.items() if name not in self.model.known}
+        known = asked.known
+        parts = {name: share for name, share in SHARES.items() if name not in known}
         if "next" not in spaces.told or ("reward" in parts and "reward" not in spaces.told):
             raise InvalidInput("A world is made of next states and rewards: read them, or declare a known reward.")
         if "end" not in spaces.told:
@@ -147,18 +151,18 @@ class Moments(Mechanism):
         whole = sum(parts.values())
         self._mu = {name: budget.mu * math.sqrt(share / whole) for name, share in parts.items()}
         on_circles = (f"coordinates {i} and {j} on a circle" for i, j in self.model.circles)
-        known = ", ".join([*self.model.known, *(f"coordinate {i}" for i in self.model.moves), *on_circles])
-        declared = (Code.KNOWN_PARTS(known),) if known else ()
-        self.conditions = (Code.WORLD_PARTS(), Code.MEANS_OF_PEOPLE(), *declared)
+        named = ", ".join([*known, *(f"coordinate {i}" for i in self.model.moves), *on_circles])
+        if named:
+            self.conditions = (*self.conditions, Code.KNOWN_PARTS(named))
         if isinstance(self.feature_map, Polynomials) and self.model.degree == 1 and self.model.features is None:
             self.remarks = (
                 "The dynamics are linear in state and action, so that curvature in them is lost. A higher degree has "
                 "more features, and all of them more noise, which can cost more than that: compare both on "
                 "synthetic sessions.",
             )
-        if self.model.degree < asked.degree:
+        if degree < asked.degree:
             self.remarks = (
-                f"The dynamics are polynomials of degree {self.model.degree}, where {asked.degree} was asked for: "
+                f"The dynamics are polynomials of degree {degree}, where {asked.degree} was asked for: "
                 f"people times mu = {self.people * budget.mu:.3g} are too few for its features.",
             )
 
@@ -177,8 +181,8 @@ class Moments(Mechanism):
         """Rewards, as a model of state and action; None where they are known."""
         if "reward" not in self._mu:
             return None
-        joint = Box.of([(0.0, 1.0)] * (self.spaces.states + self.spaces.numbers))
-        rewards = ModelledRows(self.relation, joint, StepRewards.of(self.spaces, self.model.step_rewards))
+        loss = StepRewards.of(self.spaces, self.model.step_rewards)
+        rewards = ModelledRows(self.relation, Box.of([(0.0, 1.0)] * loss.dimension), loss)
         return Rounds(rewards, self.budget, self._mu["reward"], SETTINGS.reward_tolerance)
 
     @cached_property
@@ -354,8 +358,9 @@ def _fraction_kept(rewards: Rounds, reward: Fitted) -> float:
     def varies(basis: Basis) -> np.ndarray:
         return basis.variances * basis.directions(points, action).var(axis=0)
 
-    whole = max(float(varies(every).sum()), float(varies(own).sum()))
-    return min(1.0, float((reward.kept * varies(own)).sum()) / whole) if whole > 0 else 1.0
+    fitted = varies(own)
+    whole = max(float(varies(every).sum()), float(fitted.sum()))
+    return min(1.0, float((reward.kept * fitted).sum()) / whole) if whole > 0 else 1.0
 
 
 # Iterated private whitening: from noisy moments to linear dynamics whose residuals may be far smaller than their noise.

@@ -99,8 +99,8 @@ class InKernel(Mechanism):
         self.budget, self.kernel = budget, kernel
         self.outputs, self._exact = getattr(relation, "actions", 1), feedback.accuracy is None
         self._slope = _declared_slope(relation, feedback.slope) if fewest else None
-        self.box = box_for(kernel.dimension, feedback.box)
         radius = relation.rkhs_radius(kernel) * SLACK if radius is None else radius
+        self.box = box_for(kernel.dimension, feedback.box)
         self.largest, self.error = largest_and_error(
             radius / budget.mu, radius, relation.people, feedback.largest, feedback.accuracy
         )

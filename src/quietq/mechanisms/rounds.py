@@ -100,6 +100,7 @@ class Rounds(Mechanism):
 
     name, feedback_kind = "rounds", "rows"
     asks_code = False
+    conditions = (Code.MEANS_OF_PEOPLE(),)
     remarks = (
         "States are modelled as correlated coordinates: if they lie in clusters, the error may be larger than "
         "expected, so try it on synthetic people.",
@@ -143,7 +144,6 @@ class Rounds(Mechanism):
         scale = (people * self._mu_of_round * self.loss.curvature) ** 2
         self._noise = 4 * self._variance_of_people / scale / self.rounds
         self.basis = self._worthwhile(self.every)
-        self.conditions = (Code.MEANS_OF_PEOPLE(),)
 
     def _remarks(self, features: FeatureMap | None) -> tuple[str, ...]:
         remarks = list(self.remarks if self._asks_where else ())

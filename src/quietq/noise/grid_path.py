@@ -145,25 +145,25 @@ class GridNoise(Gaussian):
     kernel, which has one more axis in front.
     """
 
-    stated: Exponential
+    norm: Exponential
     """The kernel."""
     levels: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for beta in set(self.stated.betas):
+        for beta in set(self.norm.betas):
             step_of(beta, self.levels)  # refuses what cannot be drawn exactly before anything is spent
 
     def _tables(self, values: np.ndarray) -> Sequence[np.ndarray]:
-        return list(values) if len(self.stated.tables) > 1 else [values]
+        return list(values) if len(self.norm.tables) > 1 else [values]
 
     def unit(self, shape: tuple[int, ...], simulated: Entropy) -> Float[np.ndarray, "..."]:
-        return draw_grid(self.stated, self.levels, shape[grid_axes(self.stated) :], simulated)
+        return draw_grid(self.norm, self.levels, shape[grid_axes(self.norm) :], simulated)
 
     def distance(self, difference: np.ndarray) -> float:
         """The norm, in the kernel, of what takes these values on the grid: the length of the normals behind it."""
         square, points = 0.0, np.arange(2**self.levels + 1) * 2.0**-self.levels
-        for betas, table in zip(self.stated.tables, self._tables(difference), strict=True):
+        for betas, table in zip(self.norm.tables, self._tables(difference), strict=True):
             for axis, beta in enumerate(betas):
                 table = np.moveaxis(whiten(beta, points, np.moveaxis(table, axis, -1)), -1, axis)
             square += float(np.sum(table**2))
@@ -171,7 +171,7 @@ class GridNoise(Gaussian):
 
     def whiten(self, numbers: np.ndarray, step: float) -> Whitened:
         """Axis by axis, with a bound on the errors of each number; exactly by the corners that it comes from."""
-        tables = [[step_of(beta, self.levels) for beta in table] for table in self.stated.tables]
+        tables = [[step_of(beta, self.levels) for beta in table] for table in self.norm.tables]
         each = []
         for axes, about in zip(tables, self._tables(numbers / step), strict=True):
             errors = np.full(about.shape, TINY)
@@ -198,4 +198,4 @@ class GridNoise(Gaussian):
         return Whitened(about, errors, exactly)
 
     def restore(self, whitened: np.ndarray) -> Float[np.ndarray, "..."]:
-        return grid_of_normals(self.stated, self.levels, self._tables(whitened.copy()))
+        return grid_of_normals(self.norm, self.levels, self._tables(whitened.copy()))

@@ -15,7 +15,7 @@ Proof: docs/theory.md#gaussian-process, docs/theory.md#k-norm and docs/theory.md
 import math
 import secrets
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -69,24 +69,13 @@ class Gaussian(RoundedLaw):
     """
 
     family = "gaussian"
-    deviation: float
-    stated: AnyNorm
-    """The norm in which certificates state the noise."""
+    sigma: float
+    norm: AnyNorm
+    size: float = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "deviation", positive("deviation", self.deviation))  # a plain float, and no subclass
-
-    @property
-    def norm(self) -> AnyNorm:
-        return self.stated
-
-    @property
-    def size(self) -> float:
-        return self.deviation
-
-    @property
-    def sigma(self) -> float:
-        return self.deviation
+        object.__setattr__(self, "sigma", positive("sigma", self.sigma))  # a plain float, and no subclass
+        object.__setattr__(self, "size", self.sigma)
 
     def distance(self, difference: np.ndarray) -> float:
         """Returns |L^-1 v|."""
@@ -134,7 +123,7 @@ class KNorm(RoundedLaw):
         object.__setattr__(self, "rate", positive("rate", self.rate))  # a plain float, and no subclass
 
     @property
-    def size(self) -> float:
+    def size(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         return 1 / self.rate
 
     @abstractmethod
@@ -169,15 +158,10 @@ class BallNoise(KNorm):
     """Noise on a vector of this length, in the Euclidean norm."""
 
     count: int
-    stated: AnyNorm
-    """What certificates call this norm."""
+    norm: AnyNorm
 
     @property
-    def norm(self) -> AnyNorm:
-        return self.stated
-
-    @property
-    def sigma(self) -> float:
+    def sigma(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         return math.sqrt(self.count + 1) / self.rate
 
     def distance(self, difference: np.ndarray) -> float:

@@ -43,7 +43,7 @@ from quietq.online.policy import FARTHEST, UNITS, PrivateBandit, are_counts
 from quietq.online.running_sums import PARTS, Factors, RunningSums
 from quietq.privacy import Assumption, BudgetExhausted, Code, InvalidInput
 from quietq.privacy.checks import count, numbers, positive
-from quietq.privacy.norms import AnyNorm, sensitivity
+from quietq.privacy.norms import AnyNorm
 
 
 def numbers_of(d: int) -> int:
@@ -222,7 +222,7 @@ class Linear(PrivateBandit):
     @cached_property
     def sensitivity(self) -> float:
         """Returns the theorem's sensitivity, with what floating point adds to it."""
-        return sensitivity(self.norm, self.relation) * SLACK + self.visits * self._sums.rounding
+        return self.norm.sensitivity(self.relation) * SLACK + self.visits * self._sums.rounding
 
     @property
     def _error(self) -> float:

@@ -44,7 +44,7 @@ from quietq.privacy.checks import (
     same_process,
 )
 from quietq.privacy.errors import BudgetExhausted, InvalidInput, MissingExtra, PrivacyWarning
-from quietq.privacy.norms import Answers, AnyNorm, sensitivity
+from quietq.privacy.norms import Answers, AnyNorm
 from quietq.privacy.transcript import Query, Transcript
 
 UNITS = 2**20
@@ -161,7 +161,7 @@ class PrivateBandit(Checked, ABC):
 
     @cached_property
     def sensitivity(self) -> float:
-        return sensitivity(self.norm, self.relation)
+        return self.norm.sensitivity(self.relation)
 
     @cached_property
     def law(self) -> RoundedLaw:

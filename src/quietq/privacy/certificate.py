@@ -31,7 +31,6 @@ from quietq.privacy.norms import (
     ObservedRewards,
     ShapedIncrements,
     SmoothBound,
-    sensitivity,
 )
 from quietq.privacy.relations import (
     AnyRelation,
@@ -143,7 +142,7 @@ class AnsweredQuery(Record, frozen=True, tag=False, tag_field=None):
 
     def check(self, relation: Relation) -> None:
         """Refuses a sensitivity below what the relation comes to, and noise that is not drawn in this norm."""
-        needed = sensitivity(self.norm, relation)
+        needed = self.norm.sensitivity(relation)
         enough = self.sensitivity >= needed * (1 - _CLOSE)
         require(
             enough, f"sensitivity {self.sensitivity!r} is below {needed!r}, which {relation} come to in {self.norm}."

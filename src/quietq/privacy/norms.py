@@ -1,6 +1,6 @@
 """What sensitivity and noise are measured in, and how far apart neighbours of a relation can be in it.
 
-Each norm belongs to a theorem of docs/theory.md, which is named beside it. `sensitivity` is that theorem, from
+Each norm belongs to a theorem of docs/theory.md, which is named beside it. Its `sensitivity` is that theorem, from
 relation and norm alone: it knows nothing of how much noise was drawn, so that a certificate can hold the two against
 each other. The union `AnyNorm` is closed: nothing is certified in a norm that is not in it. The norms of the paper's
 methods are here too, so that their certificates are read where JAX is not installed.
@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 from msgspec import Meta
 
-from quietq.privacy.checks import Count, Natural, Positive, Probability, checked_by, plural, positive, real
-from quietq.privacy.errors import InvalidInput, NoRkhsRadius
+from quietq.privacy.checks import Count, Natural, Positive, Probability, checked_by, plural, real
+from quietq.privacy.errors import InvalidInput
 from quietq.privacy.relations import AnyKernel, Arrivals, LipschitzBall, Norm, OnePerson, Relation, Trajectories
 from quietq.privacy.smooth_sensitivity import smooth_epsilon
 
@@ -326,17 +326,6 @@ AnyNorm = (
     | EncodedMoments
 )
 """All norms that something can be certified in."""
-
-
-def sensitivity(norm: Norm, relation: Relation) -> float:
-    """Returns the most that neighbours differ by in a norm; refused where nothing bounds it."""
-    try:
-        found = norm.largest_difference(relation)
-    except NoRkhsRadius:
-        found = None
-    if found is None or not math.isfinite(found):
-        raise InvalidInput(f"Nothing bounds {norm} of neighbours, which are {relation}.")
-    return positive("What neighbours differ by in this norm", found)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,16 @@ class Norm(Record, frozen=True):
         """Returns the most that neighbours differ by, by the norm's theorem; None where nothing bounds it."""
         raise NotImplementedError
 
+    def sensitivity(self, relation: "Relation") -> float:
+        """Returns the most that neighbours differ by in it; refused where nothing bounds it."""
+        try:
+            found = self.largest_difference(relation)
+        except NoRkhsRadius:
+            found = None
+        if found is None or not math.isfinite(found):
+            raise InvalidInput(f"Nothing bounds {self} of neighbours, which are {relation}.")
+        return positive("What neighbours differ by in this norm", found)
+
 
 class Kernel(Norm, frozen=True):
     """The norm of a kernel's functions on [0, 1]^d: all that a relation or a certificate has to know of a kernel.

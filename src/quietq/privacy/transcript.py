@@ -40,21 +40,12 @@ class Law(ABC):
     """Noise of one kind and size: how it is drawn, and in which norm it hides a difference."""
 
     family: Family
-
-    @property
-    @abstractmethod
-    def norm(self) -> AnyNorm:
-        """Returns what the noise is measured in."""
-
-    @property
-    @abstractmethod
-    def size(self) -> float:
-        """Returns how large the noise is in its norm, as certificates state it."""
-
-    @property
-    @abstractmethod
-    def sigma(self) -> float:
-        """Returns its typical size in the numbers that it is added to, which fixes what sums are rounded to."""
+    norm: AnyNorm
+    """What the noise is measured in."""
+    size: float
+    """How large the noise is in its norm, as certificates state it."""
+    sigma: float
+    """Its typical size in the numbers that it is added to, which fixes what sums are rounded to."""
 
     @abstractmethod
     def cost(self, sensitivity: float) -> Cost:

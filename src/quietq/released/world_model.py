@@ -1,7 +1,7 @@
 """What a world is to be made of, before anything is looked at: features of its dynamics, and what is known already."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Any, Literal, get_args
 
@@ -38,7 +38,7 @@ class WorldModel:
 
     degree: int = 1
     """Of the polynomials in state and action that changes of the state are made of, at the most: people and budget may
-    be too few for it (`affordable`)."""
+    be too few for it (`affordable_degree`)."""
     features: FeatureMap | None = None
     """Instead of polynomials, a public map of state and action: coordinates of the state, then those of the action."""
     reward: Known | None = None
@@ -107,8 +107,8 @@ class WorldModel:
             )
         return found
 
-    def affordable(self, spaces: Spaces, people_times_mu: float) -> "WorldModel":
-        """Returns the same with the highest degree, up to the one asked for, that people and budget can carry.
+    def affordable_degree(self, spaces: Spaces, people_times_mu: float) -> int:
+        """Returns the highest degree, up to the one asked for, that so many people and this budget can carry.
 
         The noise of a step grows with the number of its features, in all of them. It is a public rule, and 1 is always
         taken.
@@ -119,7 +119,7 @@ class WorldModel:
             if people_times_mu >= ENOUGH_PER_NUMBER * numbers:
                 break
             degree -= 1
-        return replace(self, degree=degree)
+        return degree
 
 
 def _pairs(given: object) -> tuple[tuple[int, int], ...]:

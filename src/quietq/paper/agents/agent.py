@@ -39,7 +39,7 @@ from quietq.privacy import (
 )
 from quietq.privacy.account import Issued
 from quietq.privacy.checks import count, instance, shown
-from quietq.privacy.norms import TRAINED_METHODS, sensitivity
+from quietq.privacy.norms import TRAINED_METHODS
 from quietq.released.private_network import HowTrained, PrivateNetwork, observed
 from quietq.released.publishable import UNNAMED, Labels
 from quietq.released.release_file import open_release, write_release
@@ -451,7 +451,7 @@ def check_promise(method: Method, network: PrivateNetwork) -> None:
         noise = again.draw(spaces, steps, UnitNoise())
     norm = again.norm(spaces, steps, noise)
     found = [(query.norm, query.sensitivity) for query in certificate.queries]
-    if found != [(norm, sensitivity(norm, relation))]:
+    if found != [(norm, norm.sensitivity(relation))]:
         raise InvalidInput("The file's certificate is not the one that its method gives for its settings and steps.")
     if not set(again.conditions(steps)) <= set(certificate.assumptions):
         raise InvalidInput("The file's certificate does not state what its method does with these settings.")

@@ -36,7 +36,7 @@ from quietq.privacy import (
     weak_promise,
 )
 from quietq.privacy.checks import instance
-from quietq.privacy.norms import AnyNorm, rounding, sensitivity
+from quietq.privacy.norms import AnyNorm, rounding
 from quietq.privacy.transcript import Law, Query, Transcript
 
 _LEAST = 1e-9
@@ -108,25 +108,17 @@ class WholeNoise(Law):
     """Gaussian noise in whole numbers of a step, which a compiled loop adds itself, each number once."""
 
     family = "gaussian"
-    measured_in: AnyNorm
-    scale: float
+    norm: AnyNorm
+    size: float
     mu: float
     clip: float
 
     @property
-    def norm(self) -> AnyNorm:
-        return self.measured_in
-
-    @property
-    def size(self) -> float:
-        return self.scale
-
-    @property
-    def sigma(self) -> float:
-        return self.scale
+    def sigma(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.size
 
     def cost(self, sensitivity: float) -> Cost:
-        return Cost.gaussian(sensitivity / self.scale)
+        return Cost.gaussian(sensitivity / self.size)
 
     def check_size(self, largest: float) -> None:
         """Rewards are clipped, and what `protect` adds noise to is clipped to what it covers."""
@@ -255,7 +247,7 @@ class InLoopMethod(Method):
         ones = self.draw(spaces, steps, UnitNoise())
         norm = self.norm(spaces, steps, ones)
         law = WholeNoise(norm, float(ones.scale) * float(ones.normals.min()), self.mu, self.largest)
-        return Query(np.atleast_1d, sensitivity(norm, relation), law)
+        return Query(np.atleast_1d, norm.sensitivity(relation), law)
 
     def open(self, spaces: EnvironmentSpaces, steps: int, account: Account | None = None) -> Transcript:
         """Returns the transcript of one training, asked its one query; nothing is charged yet."""

@@ -331,35 +331,27 @@ REMARKS = ("An (epsilon, delta) guarantee only: it has no mu, and its noise has 
 
 @dataclass(frozen=True)
 class SmoothNoise(Law):
-    """Gaussian noise of deviation `scale` times a bound that neighbours change by a factor of at most e^beta."""
+    """Gaussian noise of deviation `size` times a bound that neighbours change by a factor of at most e^beta."""
 
     family = "smooth"
     weights: int
     beta: float
-    scale: float
-    least: float
+    size: float
+    sigma: float
     """The noise is never smaller: a public number, which fixes what weights are rounded to."""
     budget: Budget
 
     @property
-    def norm(self) -> SmoothBound:
+    def norm(self) -> SmoothBound:  # pyright: ignore[reportIncompatibleVariableOverride]
         return SmoothBound(self.weights, self.beta)
-
-    @property
-    def size(self) -> float:
-        return self.scale
-
-    @property
-    def sigma(self) -> float:
-        return self.least
 
     @property
     def most(self) -> float:
         """Weights are clipped to this size."""
-        return largest_value(self.least)
+        return largest_value(self.sigma)
 
     def cost(self, sensitivity: float) -> Cost:
-        epsilon = self.norm.epsilon(self.scale / sensitivity, self.budget.delta)
+        epsilon = self.norm.epsilon(self.size / sensitivity, self.budget.delta)
         return Cost.apart(epsilon, self.budget.delta)
 
     def check_size(self, largest: float) -> None:
@@ -373,12 +365,12 @@ class SmoothNoise(Law):
     ) -> Float[np.ndarray, " weights"]:
         """Returns weights with noise, for the smooth bound that is given: it is as secret as the weights."""
         if simulated is not None:
-            return round_release(numbers, self.scale * given * simulated.normals(numbers.shape), self.least)
-        step = rounding_step(self.least)
-        return add_exactly(as_they_are(numbers, step), self.scale * given, step)
+            return round_release(numbers, self.size * given * simulated.normals(numbers.shape), self.sigma)
+        step = rounding_step(self.sigma)
+        return add_exactly(as_they_are(numbers, step), self.size * given, step)
 
     def assumptions(self, largest: float, error: float) -> tuple[Assumption, ...]:
-        return Code.EXACT_NOISE(rounding_step(self.least)), Code.WEIGHTS_CLIPPED(self.most), Code.WEIGHTS_EXACT()
+        return Code.EXACT_NOISE(rounding_step(self.sigma)), Code.WEIGHTS_CLIPPED(self.most), Code.WEIGHTS_EXACT()
 
 
 @dataclass(frozen=True, eq=False)
