@@ -325,9 +325,9 @@ def test_an_own_reward_with_too_little_noise_is_refused(
     name = "OnlinePaths" if relation is FIFTY else "Gaussian"
 
     class Less(getattr(own_reward, name)):
-        @property
-        def size(self) -> float:
-            return 0.99 * self.sigma
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            object.__setattr__(self, "size", 0.99 * self.sigma)
 
         def cost(self, sensitivity: float) -> Cost:
             return Cost.gaussian(sensitivity / self.size)
