@@ -710,7 +710,7 @@ def rewards_of(env: Any, steps: int = 120) -> list[Any]:
 
 
 @cases("own reward", {
-    "path": (fifty, {}), "path by action": (lambda: qq.people(50, 0, 0.5, 1, actions=2), {"on": "state-action"}),
+    "path": (fifty, {}),
     "independent": (lambda: qq.SupBall(0.01), {"rewards": 200}),
 })  # fmt: skip
 def own_reward(given: tuple[Callable[[], Any], dict[str, Any]]) -> Any:

@@ -322,7 +322,7 @@ def test_pure_noise_of_too_small_a_body_is_refused(monkeypatch: pytest.MonkeyPat
 def test_an_own_reward_with_too_little_noise_is_refused(
     monkeypatch: pytest.MonkeyPatch, relation: Any, more: dict[str, Any]
 ) -> None:
-    name = "OnlinePaths" if relation is FIFTY else "Gaussian"
+    name = "OnlinePath" if relation is FIFTY else "Gaussian"
 
     class Less(getattr(own_reward, name)):
         def __post_init__(self) -> None:

@@ -108,17 +108,11 @@ def test_values_are_rounded_and_the_certificate_adds_up() -> None:
     assert not declared.enforced
 
 
-def test_one_path_an_action() -> None:
-    ball = people(50, 0, 0.5, 1, actions=2)
-    env = PrivateReward.of(Line([0.2, 0.7], lambda t, s, a: float(a)), ball, BUDGET, on="state-action")
-    env.reset()
-    zeros, ones = run(env, 6, action=0), run(env, 6, action=1)
-    assert len(set(zeros.tolist())) == len(set(ones.tolist())) == 2
-    assert np.diff(ones[:2]) != np.diff(zeros[:2])
-    with pytest.raises(InvalidInput, match="2 actions, but the relation lets 1 change"):
+def test_a_path_is_of_states_alone() -> None:
+    with pytest.raises(InvalidInput, match="on must be 'next-state' or 'state'"):
         PrivateReward.of(Line([0.2]), BALL, BUDGET, on="state-action")
-    with pytest.raises(InvalidInput, match="action must be one of"):
-        env.step(-1)
+    env = PrivateReward.of(Line([0.2]), SupBall(0.01), BUDGET, on="state-action", rewards=3)
+    assert "(here: state-action)" in env.certificate.assumptions[0].text
 
 
 def test_the_state_before_and_the_box() -> None:

@@ -10,6 +10,7 @@ capped by what was charged before the first draw, so the promise is what was cha
 (docs/theory.md#adaptive-composition).
 """
 
+import itertools
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -99,6 +100,8 @@ class Query(NamedTuple):
 
 
 _PLAIN = (float, int, np.float64)
+_NUMBERS = itertools.count()
+"""Of this process's transcripts: what is released once has a name, which here takes no randomness."""
 _COUNTS_PARTS = frozenset((Code.FIRST_SEEN, Code.REWARDS_NOISED_ONCE, Code.SHOWN_FROM_NOISED, Code.SHOWN_FROM_CONTEXT))
 """Whoever bounds what parts of a query come to together, as an environment or a bandit does, states one of these."""
 
@@ -148,7 +151,7 @@ class Transcript:
         self.receipt: Receipt | None = None
         self.charged = False
         self.queries: list[Query] = []
-        self._once = Once("This release") if once is None else once
+        self._once = Once("This release", f"transcript {next(_NUMBERS)}") if once is None else once
         self._largest = largest
         self._error = error
         self._simulated = simulated

@@ -25,7 +25,7 @@ import gymnasium
 import msgspec
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box as BoxSpace, Discrete
+from gymnasium.spaces import Box as BoxSpace
 from gymnasium.vector import VectorEnv
 
 from quietq.noise import Box, Domain, Entropy
@@ -58,33 +58,29 @@ from quietq.worlds.guards import (
 from quietq.worlds.reader import HAIR, PLACES, State, batch_of, in_box, refuse_categories, states_of
 from quietq.worlds.world import Action, Info, Observation
 
-Place = tuple[float, int]
-"""Where a reward was seen: the state in [0, 1], and which path is its."""
-
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """The relative rounding error of each type of number."""
 
 
 @dataclass(frozen=True)
-class OnlinePaths(Gaussian):
-    """Paths of the exponential kernel, one for each action that matters, at points that come one by one.
+class OnlinePath(Gaussian):
+    """A path of the exponential kernel at points that come one by one.
 
-    What the law says of a difference is for one number, wherever on a path it lies.
+    What the law says of a difference is for one number, wherever on the path it lies.
     """
 
-    paths: tuple[ExactPath, ...] = field(compare=False)
+    path: ExactPath = field(compare=False)
 
     def add_exactly(self, numbers: np.ndarray) -> np.ndarray:
         raise InvalidInput("A path that comes point by point has to know where its numbers lie.")
 
     def add(self, numbers: np.ndarray, simulated: Entropy | None = None, given: Any = None) -> np.ndarray:
-        """Returns one number with the noise of its place on a path, which is the state in [0, 1] and which path."""
-        unit, path = given
-        return np.array([self.paths[path].add(unit, float(numbers[0]))])
+        """Returns one number with the path's noise at a state in [0, 1]."""
+        return np.array([self.path.add(given, float(numbers[0]))])
 
 
 class PathNoise:
-    """Noise for a LipschitzBall: an exact path, one for each action that matters, at states that keep their distance.
+    """Noise for a LipschitzBall: an exact path, at states that keep their distance.
 
     Between two states that are very near the path hardly changes, so rounding errors of their rewards would stand out:
     without bound, if any two floating-point numbers would do. A state nearer than `gap` to one whose reward was
@@ -98,7 +94,6 @@ class PathNoise:
         relation: LipschitzBall,
         mu: float,
         error: float,
-        by_action: bool,
         state: State,
         box: Domain | None,
     ) -> None:
@@ -116,25 +111,22 @@ class PathNoise:
         radius = wide.rkhs_radius(kernel)
         # Both neighbours' rewards err; and they belong to the state as it was before it was rounded for show.
         differ = error + wide.lipschitz * _blur(env, state, self._box) / 2
-        outputs = relation.actions if by_action else 1
         # States nearer than 2^-16 of the box share a released value, or those nearer than what rounding errors need.
-        levels = finest_levels(kernel, differ, radius, 16, outputs)
+        levels = finest_levels(kernel, differ, radius, 16)
         self.gap = 2.0**-levels
-        allowance = 2 * differ * worst_norm(kernel, levels, outputs)
+        allowance = 2 * differ * worst_norm(kernel, levels)
         check_allowance(allowance, radius, error)
         self.sensitivity = radius + allowance
-        self._actions = _actions(env, relation) if by_action else None
-        number = 1 if self._actions is None else int(self._actions.n)
         sigma = self.sensitivity / mu
         self.domain = tuple(zip(self._box.low, self._box.high, strict=True))
-        self.law = OnlinePaths(sigma, kernel, tuple(ExactPath(kernel, self.gap, sigma) for _ in range(number)))
+        self.law = OnlinePath(sigma, kernel, ExactPath(kernel, self.gap, sigma))
 
     def state(self, observation: Observation) -> float:
         """Returns the one coordinate that the reward is a function of."""
         return float(states_of(batch_of([observation], self._space), 1, self._part, 1)[0, 0])
 
-    def place(self, state: float | None, action: Action) -> Place:
-        """Returns where on which path the reward of this state and action is noised; refuses a state outside."""
+    def place(self, state: float | None) -> float:
+        """Returns where on the path the reward of this state is noised, in [0, 1]; refuses a state outside."""
         if state is None:
             raise ResetNeeded("The reward is a function of the state before the step: call reset first.")
         # No clipping: the reward of a state outside is not that of the end of the box, and as one it could be steeper.
@@ -142,17 +134,11 @@ class PathNoise:
         in_box(np.array([[state]]), self._box, advice=advice)
         low, (width,) = self._box.low[0], self._box.width
         hair = HAIR * width
-        unit = min(max((state - low + hair) / (width + 2 * hair), 0.0), 1.0)
-        if self._actions is None:
-            return unit, 0
-        if not self._actions.contains(action):
-            raise InvalidInput(f"action must be one of {self._actions}, not {action!r}.")
-        return unit, int(action) - int(self._actions.start)
+        return min(max((state - low + hair) / (width + 2 * hair), 0.0), 1.0)
 
-    def known(self, at: Place) -> float | None:
+    def known(self, at: float) -> float | None:
         """Returns what was released before for this state, or for the nearest that is too near to it."""
-        unit, path = at
-        return self.law.paths[path].nearest(unit)
+        return self.law.path.nearest(at)
 
 
 def _blur(env: gymnasium.Env, state: State, box: Box) -> float:
@@ -171,18 +157,6 @@ def _box_of(env: gymnasium.Env, state: State) -> Box:
     return Box.of(list(zip(*ends, strict=True)))
 
 
-def _actions(env: gymnasium.Env, relation: LipschitzBall) -> Discrete:
-    """The actions, if there are finitely many and the relation lets all of them change."""
-    if not isinstance(env.action_space, Discrete):
-        raise InvalidInput(f"On 'state-action' there must be finitely many actions, not {env.action_space}.")
-    if int(env.action_space.n) > relation.actions:
-        raise InvalidInput(
-            f"The environment has {env.action_space.n} actions, but the relation lets {relation.actions} change: "
-            "declare it with `actions`."
-        )
-    return env.action_space
-
-
 class OwnReward(gymnasium.Wrapper):
     """`PrivateReward.of`: `env` with its own reward made private as it goes, under a relation that you declare.
 
@@ -192,11 +166,10 @@ class OwnReward(gymnasium.Wrapper):
         env: The environment, single, and without recorders of rewards underneath.
         relation: A LipschitzBall or a SupBall: the most that one person can change the reward.
         budget: The (epsilon, delta) of all rewards together, with a delta above 0.
-        on: What the reward is a function of: "next-state", "state" or "state-action".
+        on: What the reward is a function of: "next-state", "state" or, under a SupBall, "state-action".
         state: The part of an observation that is the state, as for `PrivateReward`.
         box: Where states lie, if the observations do not say.
         rewards: The number of rewards that are covered under a SupBall.
-        largest: A public number that rewards are clipped to, in size; by default a generous one.
         accuracy: The largest error of a reward; by default that of float64 and of Python's own numbers, and rewards of
             a less exact type are refused.
         account: Charged before the first draw.
@@ -213,7 +186,6 @@ class OwnReward(gymnasium.Wrapper):
         state: State = None,
         box: Domain | None = None,
         rewards: int | None = None,
-        largest: float | None = None,
         accuracy: float | None = None,
         account: Account | None = None,
     ) -> None:
@@ -238,14 +210,18 @@ class OwnReward(gymnasium.Wrapper):
         rewards = None if rewards is None else count("rewards", rewards)
         self._rewards, self._left = rewards, math.inf if rewards is None else rewards
         self._accuracy = accuracy
-        largest = size_bound(relation.radius, relation.people) if largest is None else positive("largest", largest)
+        largest = size_bound(relation.radius, relation.people)  # which rewards are clipped to, in size
         # A reward may be wrong by eight units in the last place of its largest value.
         error = 8 * EPSILON["float64"] * largest if accuracy is None else positive("accuracy", accuracy)
         self._path: PathNoise | None = None
         if isinstance(relation, LipschitzBall):
             if rewards is not None:
                 raise InvalidInput("rewards is for a SupBall: under a LipschitzBall any number of them is covered.")
-            self._path = PathNoise(env, relation, budget.mu, error, on == "state-action", state, box)
+            if on == "state-action":
+                raise InvalidInput(
+                    "on must be 'next-state' or 'state': a LipschitzBall bounds a function of the state."
+                )
+            self._path = PathNoise(env, relation, budget.mu, error, state, box)
             method, domain, how = "gaussian-process", self._path.domain, Code.FIRST_SEEN(self._path.gap)
             sensitivity, law = self._path.sensitivity, self._path.law
         else:
@@ -293,7 +269,7 @@ class OwnReward(gymnasium.Wrapper):
         before, self._before = self._before, self._state(observation)
         at = known = None
         if self._path is not None:
-            at = self._path.place(self._before if self._on == "next-state" else before, action)
+            at = self._path.place(self._before if self._on == "next-state" else before)
             known = self._path.known(at)
         reward = self._release(at, own) if known is None else known
         return observation, reward, terminated, truncated, scrub(info)
@@ -301,7 +277,7 @@ class OwnReward(gymnasium.Wrapper):
     def _state(self, observation: Observation) -> float | None:
         return None if self._path is None else self._path.state(observation)
 
-    def _release(self, at: Place | None, own: Hidden) -> float:
+    def _release(self, at: float | None, own: Hidden) -> float:
         """Returns the environment's own reward with noise, rounded; charges before the first."""
         value, coarse = _finite(own.value), coarse_type(own.value)
         if coarse is not None and self._accuracy is None:
