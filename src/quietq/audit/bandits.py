@@ -57,7 +57,7 @@ def play(policy: PrivateBandit, visits: Sequence[Visit], replayed: Numbers | Non
 
 
 def frozen_bandit(make: Make, before: Sequence[Visit], after: Sequence[Visit], seed: int = 0) -> Movement:
-    """One transcript is replayed to both streams, and their distance before noise compared with what the noise covers.
+    """Replays one transcript to both streams, and compares their distance before noise with what the noise covers.
 
     Args:
         make: Makes a policy that simulates by a seed.
@@ -83,7 +83,7 @@ def frozen_bandit(make: Make, before: Sequence[Visit], after: Sequence[Visit], s
 def audit_bandit(
     make: Make, before: Sequence[Visit], after: Sequence[Visit], runs: int = 1000, *, most: int = 200, **options: Any
 ) -> Finding:
-    """A linear score that is learned on a quarter of the plays tells one stream from the other.
+    """Audits a bandit: a linear score, learned on a quarter of the plays, distinguishes two neighbouring streams.
 
     Args:
         make: Makes a policy that simulates by a seed.

@@ -42,7 +42,7 @@ class Errors(NamedTuple):
 
     @classmethod
     def at_threshold(cls, without: object, with_: object, threshold: float) -> "Errors":
-        """The errors of "r' if the score is above the threshold", which must not have been chosen by these scores."""
+        """Counts the errors of "r' if the score is above the threshold", which these scores must not have chosen."""
         threshold = real("threshold", threshold)
         scores = [numbers(name, given) for name, given in (("without", without), ("with_", with_))]
         if any(one.ndim != 1 or np.isnan(one).any() for one in scores):

@@ -46,7 +46,7 @@ class Seen:
         )
 
     def thresholds(self, runs: int, delta: float, confidence: float) -> "Thresholds":
-        """Where scores of another `runs` runs a world are expected to give the best bounds, if they come out alike."""
+        """Returns where scores of another `runs` runs a world are expected to give the best bounds."""
         together = np.unique(np.concatenate([self.first, self.second]))
         between = (together[1:] + together[:-1]) / 2 if len(together) > 1 else together
         spread = between[np.unique(np.linspace(0, len(between) - 1, _TRIED).round().astype(int))]

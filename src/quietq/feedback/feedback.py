@@ -274,7 +274,7 @@ def numbers_in(
 
 
 def domain_of(box: Domain | Items, features: FeatureMap | None, dimension: int) -> tuple[Box, FeatureMap | None]:
-    """Where states lie, and the public map of them, if there is one; `dimension` is the number of a state's columns."""
+    """Returns where states lie, and the public map of them, if any; `dimension` is the number of a state's columns."""
     if features is not None and not isinstance(features, FeatureMap):
         raise InvalidInput(f"features must be a public feature map, not {type(features).__name__}.")
     if features is not None and not is_data(features):

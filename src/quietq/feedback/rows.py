@@ -124,7 +124,7 @@ def _from_pandas(frame: Any, schema: Schema) -> pl.LazyFrame:
 
 
 def _tell_nothing(kind: str, step: Callable[[], _Made]) -> _Made:
-    """What a step gives; a failure is shown by its type alone: its text may quote a cell, its frames hold the rows."""
+    """Runs a step; a failure is shown by its type alone: its text may quote a cell, its frames hold the rows."""
     try:
         return step()
     except InvalidInput:

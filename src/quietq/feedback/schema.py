@@ -66,7 +66,7 @@ class Field(ABC):
 
     @abstractmethod
     def read(self, cells: pl.Series) -> tuple[pl.Series, pl.Series | None]:
-        """What becomes of each cell by itself, null if of no use; and which are outside the range, if there is one."""
+        """Cleans each cell by itself, null if of no use; tells which are outside the range, if there is one."""
 
     @property
     @abstractmethod
@@ -200,7 +200,7 @@ def is_blank(cells: pl.Series) -> pl.Series:
 
 
 def read_cells(field: Field, cells: pl.Series) -> tuple[pl.Series, dict[str, pl.Series]]:
-    """What becomes of cells; and by the name of a count, which were blank, outside the range, or else of no use."""
+    """Cleans cells; tells, by the name of a count, which were blank, outside the range, or else of no use."""
     read, outside = field.read(cells)
     unusable = read.is_null()
     none = unusable & False

@@ -170,7 +170,7 @@ def _is_state(name: str) -> bool:
 
 
 def _over(columns: Columns, begin: np.ndarray) -> np.ndarray:
-    """Whether the episode was over before this row: what is behind an end holds the final state, and no more steps."""
+    """Says whether the episode was over before this row: behind an end are the final state and no more steps."""
     ends = np.zeros(len(begin), np.int64)
     for name in {"end", "cut"} & set(columns):
         ends |= columns[name] > 0

@@ -42,7 +42,7 @@ def ratings() -> "pl.DataFrame":
 
 
 def read(source: Any) -> Ratings:
-    """Their mean reward, each clipped to the declared bounds, which are public: they come from the questionnaire."""
+    """Returns their mean reward, each clipped to the declared bounds, which come from the questionnaire."""
     return Ratings.read(source, box=(0, 1), low=0, high=1, slope=1, people=COUNT)
 
 

@@ -323,7 +323,7 @@ def _matrices(triangles: Float[np.ndarray, " size"], d: int) -> list[Float[np.nd
 def _covariances(
     found: list[np.ndarray], sigma: float, mean: np.ndarray, variance: np.ndarray, compared: int
 ) -> Float[np.ndarray, "numbers numbers"]:
-    """What second moments say of covariances, of one state or two, beyond their diagonal: 0 if that may be noise.
+    """Returns off-diagonal covariances, of one state or two, by second moments: 0 if that may be noise.
 
     Of rows that compare states, `found` holds moments about the mean of a row, and then those of that mean.
     """
@@ -342,7 +342,7 @@ def _covariances(
 
 
 def _clear(matrix: Float[np.ndarray, "d d"], sigma: float) -> Float[np.ndarray, "d d"]:
-    """What stands out of symmetric noise: its eigenvalues reach sqrt(2d) sigma by themselves, and those beyond it are
+    """Returns what stands out of symmetric noise: its eigenvalues reach sqrt(2d) sigma alone, and those beyond it are
     shrunk as Gavish and Donoho (2017) say.
     """
     values, vectors = np.linalg.eigh(matrix)

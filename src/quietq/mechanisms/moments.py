@@ -261,7 +261,7 @@ class Moments(Mechanism):
         return self.spaces.low + half * (1 + mean), noise
 
     def _ask_for_rate(self, ends: PrivateModel) -> Generator[Query, np.ndarray, tuple[float, float]]:
-        """What is to be added to the log-odds of balanced ends, so that there are as many as there were, and the
+        """Returns what is added to the log-odds of balanced ends, so that there are as many as there were, and the
         standard deviation of its noise, which is that of the last query.
         """
         rate, bound, off = 0.0, 1.0, 0.0
@@ -512,7 +512,7 @@ def _shrunk(
 
 
 def normal_scatter(dimension: int) -> float:
-    """What the residual's covariance must be multiplied by, where people have one step each and residuals are normal.
+    """Returns the factor on the residual's covariance, where people have one step each and residuals are normal.
 
     Such a person is z z^T/|z|^2 for z = (1, x), so the fit is that of a Cauchy law, in which large x count less. With
     normal x of variance s for each coordinate, the constant's share of the mean is E 1/(1 + s |x|^2) = 1/(1 + d).

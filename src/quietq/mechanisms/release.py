@@ -151,7 +151,7 @@ def simulate(mechanism: Mechanism, feedback: AnyFeedback, seed: int) -> Any:
 
 
 def release_or_simulate(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None, seed: int | None) -> Any:
-    """What a front door to a release does: warns whoever promises little, and draws from a seed if one is given."""
+    """Releases, or simulates where a seed is given, and warns of a weak promise."""
     if sentence := weak_promise(mechanism.budget, mechanism.relation.people, pure=mechanism.pure):
         warnings.warn(sentence, PrivacyWarning, stacklevel=4)
     if seed is not None:

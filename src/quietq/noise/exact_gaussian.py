@@ -85,7 +85,7 @@ class Uniforms:
     def below(
         self, digit: Callable[[int, Index], Digits], index: Int[np.ndarray, " size"]
     ) -> Bool[np.ndarray, " size"]:
-        """Which of these numbers are below other ones, whose digits are given, by as many digits as it takes."""
+        """Says which of these numbers are below other ones, whose digits are given, by as many digits as it takes."""
         less, open_, place = np.zeros(self.size, dtype=bool), np.arange(self.size), 0
         while open_.size:
             one, two = self.digit(place, open_), digit(place, index[open_])

@@ -103,7 +103,7 @@ class Gaussian(RoundedLaw):
         return self.sigma * self.unit(shape, simulated)
 
     def add_exactly(self, numbers: np.ndarray) -> Float[np.ndarray, "..."]:
-        """Where noise is independent, numbers + noise, rounded once; what follows is computed from that alone."""
+        """Returns, where noise is independent, numbers + noise, rounded once; the rest is computed from that alone."""
         step = rounding_step(self.sigma)
         restored = self.restore(add_exactly(self.whiten(numbers, step), self.sigma, step))
         return round_release(restored, np.zeros(()), self.sigma)

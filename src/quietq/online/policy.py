@@ -326,7 +326,7 @@ class PrivateBandit(Checked, ABC):
         return [hashlib.blake2b(form.encode(), digest_size=16).hexdigest() for form in forms]
 
     def _admit(self, names: list[str]) -> list[bool]:
-        """Whether each one's answer counts, or a refusal. It changes nothing, and follows from public things alone."""
+        """Says whether each one's answer counts, or refuses. It changes nothing, and follows from what is public."""
         if self._handed_over:
             raise BudgetExhausted("This policy was saved, and goes on where it is resumed: it learns no more here.")
         if self.simulate is None:
@@ -375,7 +375,7 @@ class PrivateBandit(Checked, ABC):
     def _may_be_noisy(
         self, noisy: np.ndarray, due: np.ndarray, low: float | np.ndarray, high: float | np.ndarray
     ) -> bool:
-        """Whether noise can make these, where they are due, of numbers between `low` and `high`; elsewhere there is 0.
+        """Says whether noise can make these, where due, of numbers between `low` and `high`; elsewhere there is 0.
 
         Noisy numbers are multiples of a step, are not too far off, and are not all 0.
         """

@@ -52,7 +52,7 @@ class StateHeader(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def save(policy: PrivateBandit, directory: str | Path) -> Path:
-    """The policy is written to a folder, whole or not at all, and goes on only where it is resumed.
+    """Writes the policy to a folder, whole or not at all; it goes on only where it is resumed.
 
     Args:
         policy: Any bandit of `quietq.online`.
@@ -80,7 +80,7 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 
 def resume(directory: str | Path) -> PrivateBandit:
-    """The policy comes back as `save` left it, the first time; after that, what was noised of it and nothing else.
+    """Gives the policy back as `save` left it, the first time; after that, what was noised of it and nothing else.
 
     Args:
         directory: The folder that `save` was given.

@@ -170,7 +170,7 @@ class Published(DeepQ):
         return -(-steps // spaces.steps) if self.preset == "code" else steps // self.batch
 
     def draw(self, spaces: EnvironmentSpaces, steps: int, entropy: Entropy) -> Noise:
-        """All paths of one run, on the grid, and which of them is used when: by episode (code) or by step (text).
+        """Draws all paths of one run, on the grid; which is used when goes by episode (code) or by step (text).
 
         They are in float32, because nothing is certified that hangs on them.
         """

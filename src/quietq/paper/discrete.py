@@ -56,7 +56,7 @@ class Tabular:
         return np.asarray(self.q(values).argmax(axis=1))
 
     def evaluate(self, policy: np.ndarray) -> Float[np.ndarray, " n"]:
-        """Exact values of a policy: an action a state, (n,), or their probabilities, (n, m). One linear solve."""
+        """Returns a policy's exact values: an action a state, (n,), or probabilities, (n, m). One linear solve."""
         chances = chances_of(policy, self.states, self.actions)
         moves = np.einsum("sa,sat->st", chances, self.transitions)
         return np.linalg.solve(np.eye(self.states) - self.gamma * moves, (chances * self.rewards).sum(axis=1))

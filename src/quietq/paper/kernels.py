@@ -75,7 +75,7 @@ class FiniteRank(ABC):
         """phi at points in unit coordinates."""
 
     def unit_weights(self, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
-        """What an audit tries as differences of neighbours of norm 1: each weight alone, and 20 random directions."""
+        """Returns differences of norm 1 for an audit to try: each weight alone, and 20 random directions."""
         for number, row in enumerate(np.concatenate([np.eye(self.rank), rng.normal(size=(20, self.rank))])):
             yield "one weight" if number < self.rank else "random", row / np.linalg.norm(row)
 
@@ -259,7 +259,7 @@ class WeightNoise(InKernel):
         return Gaussian(self.sigma, self.kernel.norm)
 
     def values(self, feedback: AnyFeedback) -> Float[np.ndarray, "..."]:
-        """The function's weights, one row per feature; a function is looked at where the kernel says, and projected."""
+        """Returns the function's weights, one row per feature; a function is evaluated and projected."""
         assert isinstance(feedback, OwnFunction)
         source, kernel = feedback.source, self.kernel
         if callable(source):

@@ -164,7 +164,7 @@ _STATED = {0.32: 0.9, 0.74: 0.45}  # appendix E.3
 
 
 def claimed_budget(sigma: float) -> Budget:
-    """What the paper claims for noise of this size: its appendix's own pairs, else its theorem solved for epsilon.
+    """Returns what the paper claims for noise of this size: its appendix's pairs, else its theorem solved for epsilon.
 
     The theorem is taken with k = 23, from which the appendix's sigma follows (its 2.3 does not give it).
 

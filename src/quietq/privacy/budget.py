@@ -106,7 +106,7 @@ def _range_of_mu(epsilon: float, delta: float) -> tuple[float, float]:
 
 
 def implies(mu: float, epsilon: float, delta: float) -> bool:
-    """Whether every mu-GDP mechanism is (epsilon, delta)-DP; it searches for nothing, so certificates load quickly."""
+    """Says whether every mu-GDP mechanism is (epsilon, delta)-DP; without a search, so certificates load quickly."""
     epsilon, delta = positive("epsilon", epsilon), positive_delta(delta)
     low, high = _range_of_mu(epsilon, delta)
     return mu <= low or (mu < high and log_delta(epsilon, mu) <= math.log(delta))
@@ -299,7 +299,7 @@ def of_hundred(share: float) -> str:
 
 
 def pure_at(budget: Budget) -> tuple[str, ...]:
-    """What a certificate of pure noise says of a budget that has a delta: what a guesser gains over Gaussian noise.
+    """Says, for pure noise where the budget has a delta, what a guesser gains over Gaussian noise.
 
     >>> print(*pure_at(Budget(0.9, 1e-4)), *pure_at(Budget(0.9, 0)))
     Pure noise was taken at (0.9, 0.0001): a guesser is right in at most 71.1 of 100 cases, with Gaussian noise in 55.7.

@@ -199,7 +199,7 @@ def checked_names(what: str, given: Sequence[str], number: int) -> tuple[str, ..
 
 
 def _heaps_marks(name: str) -> bool:
-    """Whether marks that have no width of their own stand alone, are too many on a letter, or enclose what is near."""
+    """Says whether marks without width stand alone, are too many on a letter, or enclose what is near."""
     marks = _MOST_MARKS  # none without a letter
     for letter in name:
         kind = unicodedata.category(letter)
@@ -210,7 +210,7 @@ def _heaps_marks(name: str) -> bool:
 
 
 def is_own(thing: object) -> bool:
-    """Whether it is of one of quietq's own classes, by identity: a class can say of itself that it is of any module."""
+    """Says whether it is of one of quietq's own classes, by identity: a class can claim to be of any module."""
     kind = type(thing)
     module = sys.modules.get(kind.__module__) if kind.__module__.startswith("quietq.") else None
     return getattr(module, kind.__qualname__, None) is kind

@@ -37,7 +37,7 @@ MOST_BETA = 1.0
 
 
 def dilation(beta: float, d: int, delta: float) -> tuple[float, float]:
-    """What a change of size takes of epsilon, for lambda < 0 and lambda > 0; in a form that is exact for small beta."""
+    """Returns what a change of size costs of epsilon, for lambda < 0 and lambda > 0; exact for small beta."""
     low, high = min(2 * float(gammaincinv(d / 2, delta / 2)), d), max(float(chdtri(d, delta / 2)), d)
     return math.expm1(2 * beta) * high / 2 - beta * d, beta * d + math.expm1(-2 * beta) * low / 2
 

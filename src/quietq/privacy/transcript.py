@@ -107,7 +107,7 @@ _COUNTS_PARTS = frozenset((Code.FIRST_SEEN, Code.REWARDS_NOISED_ONCE, Code.SHOWN
 
 
 def _is_own_law(law: Law) -> bool:
-    """Whether a law, and the shape or body that it is made of, are of quietq's own classes, as they were defined."""
+    """Says whether a law, and its shape or body, are of quietq's own classes, as they were defined."""
     return is_own(law) and all(is_own(part) or _is_data(part) for part in vars(law).values())
 
 

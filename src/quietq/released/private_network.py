@@ -388,7 +388,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         return given[..., None] if self.box.dimension == 1 else given
 
     def one_by_one(self, observations: Float[np.ndarray, "*some d"]) -> Float[np.ndarray, "*some outputs"]:
-        """All outputs at observations, each by products of its own: no other one in the array changes a bit of them.
+        """Returns all outputs at observations, each by products of its own: no other in the array changes a bit.
 
         What lies outside the box counts as the nearest observation inside.
         """

@@ -222,7 +222,7 @@ class PrivateWorld(Publishable, tag="world"):
         return np.concatenate(moved, axis=-1)
 
     def typical(self) -> tuple[Float[np.ndarray, " states"], Float[np.ndarray, " states"]]:
-        """Mean and deviation of people's states, in the unit box, if features tell; else those of the whole box."""
+        """Returns mean and deviation of people's states, in the unit box, if features tell; else of the whole box."""
         mean, spread = visited(self.feature_map, self.spaces.states, self.gram)
         return mean, np.sqrt(np.maximum(np.diag(spread), 1e-12))
 

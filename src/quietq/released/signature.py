@@ -67,7 +67,7 @@ def fingerprint(public: bytes) -> str:
 
 
 def signed_in_words(signer: bytes | None, key: bytes | None) -> str:
-    """What is known of who made a release; `key` is the public key that it was checked against, if there was one."""
+    """Says who made a release, as far as known; `key` is the public key that it was checked against, if any."""
     if signer is None:
         return "nobody signed this"
     if key is None:

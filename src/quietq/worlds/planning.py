@@ -65,7 +65,7 @@ class GridPlan(Issued):
         return self.at(0, states)
 
     def as_function(self) -> PrivateNetwork:
-        """What of it can be published: values of all actions with the whole episode to go, linear between points."""
+        """Returns what can be published: values of all actions with the whole episode to go, linear between points."""
         if self.certificate is None:
             raise InvalidInput(
                 "This plan is for a reward that has no certificate: plan for a private one to publish it."
@@ -390,7 +390,7 @@ class LinearPolicy:
         return actions if acting is None else np.array(acting.low) + actions * np.array(acting.width)
 
     def as_policy(self, certificate: Certificate) -> PrivatePolicy:
-        """The same policy as one layer, in the units of states and actions; the first of a list of actions scores 0."""
+        """Returns the policy as one layer, in the units of states and actions; the first listed action scores 0."""
         low, width = np.array(self.spaces.box.low), np.array(self.spaces.box.width)
         weights, biases = self.weights[1:].T, self.weights[0]
         acting, ends = self.spaces.action_box, None

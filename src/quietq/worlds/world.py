@@ -48,7 +48,7 @@ class World(ABC):
     """An episode is truncated after these."""
 
     def start(self, draws: Array, xp: ModuleType) -> Array:
-        """The first state, shape (..., dimension), from draws of shape (..., draws): by default uniform on the box."""
+        """Returns the first state, shape (..., dimension), from draws, shape (..., draws): by default uniform."""
         low, width = (xp.asarray(end, dtype=draws.dtype) for end in (self.box.low, self.box.width))
         return low + width * draws[..., : self.box.dimension]
 

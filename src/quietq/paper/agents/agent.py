@@ -302,12 +302,12 @@ class Agent(Issued):
             return evaluate(self.world, true, self.q_values, self.members, episodes, seed)
 
     def released_values(self, member: int = 0) -> ReleasedValues:
-        """The values of one run, for methods that learn from what was released: the certificate is this agent's."""
+        """Returns the values of one run, for methods that learn from a release: the certificate is this agent's."""
         one = jax.tree.map(lambda leaf: leaf[self._member(member)], self.released)
         return ReleasedValues.of_agent(self.method.core(), one, self.spaces.box, self.certificate)
 
     def as_function(self) -> PrivateNetwork:
-        """What of it can be published: released values and public settings, without seeds, returns and steps taken."""
+        """Returns what can be published: released values and public settings, without seeds, returns and steps."""
         network = self.method.to_private(self.released, self.spaces, self.certificate)
         training = self._loaded_from or HowTrained(
             world=self.world.name if isinstance(self.world, World) else None,

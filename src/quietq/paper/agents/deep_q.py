@@ -132,7 +132,7 @@ class DeepQ(Method):
     def descend(
         self, state: DeepQState, buffer: Array, gradient: Callable[[Network], Network], ready: Array, copied: Array
     ) -> DeepQState:
-        """The state with this buffer, after one step of the optimiser if `ready`, its target copied if `copied`."""
+        """Returns the state with this buffer, after an optimiser's step if `ready`, its target copied if `copied`."""
 
         def learn(network: Network, optimiser: PyTree) -> tuple[Network, PyTree]:
             return self.apply(network, optimiser, gradient(network))

@@ -37,7 +37,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def spaces_of_env(env: Environment) -> EnvironmentSpaces:
-    """What is public about an environment; refused unless observations are a bounded Box and actions Discrete."""
+    """Returns what is public about an environment; refuses all but a bounded Box and Discrete actions."""
     vector = isinstance(env, VectorEnv)
     observations = env.single_observation_space if vector else env.observation_space
     actions = env.single_action_space if vector else env.action_space

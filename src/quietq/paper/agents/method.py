@@ -90,7 +90,7 @@ class Method(ABC):
         """Returns what is released at the end, a pytree of arrays, and all that `values` uses."""
 
     def current(self, state: State, noise: Noise) -> Released:
-        """What has been released so far, in the middle of training, without using noise up; None if nothing was."""
+        """Returns what was released so far in training, without using noise up; None if nothing was."""
         return None
 
     def values(self, released: Released, observation: Float[Array, " d"]) -> Float[Array, " actions"]:

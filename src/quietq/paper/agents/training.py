@@ -163,7 +163,7 @@ class Training:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """What holds while it runs: precision, as sensitivities allow for float32's rounding; no program on disk."""
+        """Sets the precision while it runs, as sensitivities allow for float32's rounding, and no program on disk."""
         with jax.default_matmul_precision("highest"), programs_in_memory():
             yield
 

@@ -171,7 +171,7 @@ class FrozenStep:
             raise Unprotected(f"{self.name} uses a normal twice: two of its noises are the same.")
 
     def _emptied(self, rewards: np.ndarray, noise: NoiseDraw) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """What all rounds let out, on the way and at the end, and the normals of each noise in them, in no order."""
+        """Returns what all rounds release, on the way and at the end, and the normals in them, in no order."""
         self._told.clear()
         state, public = self._start, []
         seen = self._batch._replace(reward=jnp.asarray(rewards, jnp.float32))

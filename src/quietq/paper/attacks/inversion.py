@@ -135,7 +135,7 @@ def discretise(world: World, points: int | None = None) -> Discretised:
 
 
 def best_actions(values: np.ndarray) -> Bool[np.ndarray, "n m"]:
-    """Which actions are best at each state, by their values (n, m); several where they are alike but for rounding."""
+    """Says which actions are best at each state, by their values (n, m); several where they tie up to rounding."""
     gap = values.max(axis=1, keepdims=True) - values
     # Values that differ by no more than rounding, relative to their range, are alike.
     return gap <= 1e-9 * max(float(np.ptp(values)), np.finfo(np.float64).tiny)
