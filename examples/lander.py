@@ -22,11 +22,11 @@ NAMES = ["x", "y", "speed x", "speed y", "angle", "turn"]
 AFTER = [f"next {name}" for name in NAMES]
 
 
-def flights(pilots: int = 1000) -> pl.DataFrame:
+def flights(pilots: int = 1000, seed: int = 0) -> pl.DataFrame:
     """What pilots logged, up to the first contact: this stands for your own rows."""
-    lander, rng, rows = gymnasium.make("LunarLander-v3"), np.random.default_rng(0), []
+    lander, rng, rows = gymnasium.make("LunarLander-v3"), np.random.default_rng(seed), []
     for pilot in range(pilots):
-        state, skill = lander.reset(seed=pilot)[0], rng.random()
+        state, skill = lander.reset(seed=pilots * seed + pilot)[0], rng.random()
         for step in range(400):
             action = heuristic(lander.unwrapped, state) if rng.random() < skill else int(rng.integers(4))
             after, _, over, _, _ = lander.step(action)
@@ -60,18 +60,27 @@ def place_by_speed(place: int, speed: int, factor: float) -> Callable[..., np.nd
     return lambda state, action, after: state[..., place] + factor * after[..., speed]
 
 
+def declared() -> qq.WorldModel:
+    """What is public about landing."""
+    moves = {0: place_by_speed(0, 2, 0.01), 1: place_by_speed(1, 3, 0.0225), 4: place_by_speed(4, 5, 0.05)}
+    return qq.WorldModel(reward=reward, end=down, moves=moves)
+
+
+def read(rows: pl.DataFrame, pilots: int = 1000) -> qq.Sessions:
+    """What so many pilots logged, as sessions."""
+    return qq.Sessions.read(
+        rows, person="pilot", step="step", state=NAMES, next_state=AFTER, action="engine", actions=range(4),
+        box=[(-1, 1), (-0.1, 1.6), (-2, 2), (-2, 1), (-3.2, 3.2), (-5, 5)], people=pilots,
+    )  # fmt: skip
+
+
 def plan(simulate: int | None = None) -> LinearPolicy:
     """The plan of one private world of these pilots."""
-    sessions = qq.Sessions.read(
-        flights(), person="pilot", step="step", state=NAMES, next_state=AFTER, action="engine", actions=range(4),
-        box=[(-1, 1), (-0.1, 1.6), (-2, 2), (-2, 1), (-3.2, 3.2), (-5, 5)], people=1000,
-    )  # fmt: skip
-    moves = {0: place_by_speed(0, 2, 0.01), 1: place_by_speed(1, 3, 0.0225), 4: place_by_speed(4, 5, 0.05)}
-    model = qq.WorldModel(reward=reward, end=down, moves=moves)
-    return qq.plan_linear(qq.privatise(sessions, qq.Budget(epsilon=1, delta=1e-5), world=model, simulate=simulate))
+    budget = qq.Budget(epsilon=1, delta=1e-5)
+    return qq.plan_linear(qq.privatise(read(flights()), budget, world=declared(), simulate=simulate))
 
 
-def returns(policy: LinearPolicy, episodes: int = 50) -> list[float]:
+def returns(policy: Callable[[np.ndarray], np.ndarray], episodes: int = 50) -> list[float]:
     """What it reaches in the real environment, which is not private."""
     lander, found = gymnasium.make("LunarLander-v3"), []
     for episode in range(episodes):
