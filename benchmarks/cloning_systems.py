@@ -123,7 +123,8 @@ class InMujoco(Skilled):
         return np.where(rng.random((len(states), 1)) < 0.9, acted, self.random(rng, len(states)))
 
     def sessions(self, people: int, seed: int) -> Steps:
-        stored = ROOT / "runs" / "benchmarks" / f"{self.name}-{self.people_are}-{fingerprint([Path(__file__)])}.npz"
+        named = f"{type(self).__name__}-{self.people_are}-{fingerprint([Path(__file__)])}.npz"
+        stored = ROOT / "runs" / "benchmarks" / named
         if not stored.exists():
             stored.parent.mkdir(parents=True, exist_ok=True)
             pool = super().sessions(self.POOL, 0)

@@ -25,6 +25,8 @@ from quietq.worlds.policy_check import CLEARLY
 
 
 class HalfCheetah(SkilledHalfCheetah):
+    """The first 100 steps, of which each is a row, as a world learns them; so for the next two."""
+
     every, steps, low, high, returns, people_are = 1, 100, -10.0, 15.0, (-300.0, 1000.0), AGES
 
 
@@ -50,7 +52,8 @@ class InvertedPendulum(InMujoco):
 class LunarLander:
     """The recipe of examples/lander.py: sessions are cut at the first contact, and tell no rewards."""
 
-    name, steps, planning, in_gymnasium, returns, model = "LunarLander-v3", 300, None, True, None, lander.declared()
+    name, steps, planning, in_gymnasium, model = "LunarLander-v3", 300, None, True, lander.declared()
+    low, high, returns = 0.0, 1.0, None
 
     def sessions(self, people: int, seed: int) -> qq.Sessions:
         return lander.read(lander.flights(people, seed), people)
@@ -61,6 +64,8 @@ class LunarLander:
 
 TOUCHING = (HalfCheetah(), Swimmer(), Hopper(), skilled("Reacher-v5", AGES), InvertedPendulum(), LunarLander())
 SYSTEMS: dict[str, System | LunarLander] = DEVELOPMENT | REPORTED | {one.name: one for one in TOUCHING}
+ENOUGH = 750
+"""About the fewest people who have signs beside votes."""
 PEOPLE = {
     "random linear 0": 150,
     "tanks": 300,
@@ -72,16 +77,15 @@ PEOPLE = {
     "glucose": 500,
     "MountainCarContinuous-v0": 180,
     "rare harm": 4000,
+    **{one.name: ENOUGH for one in TOUCHING},
 }
-"""About where half of the plans are good."""
+"""About where half of the plans are good, where twins' are."""
 MANY = 5
 """So many times as many people have signs beside votes, where these are few."""
-ENOUGH = 750
-"""Where bodies touch, about the fewest people who have signs beside votes."""
 PART = 0.9
 """A policy is good if it is worth this part of what twins are, on average."""
-BALANCED, LANDED = ("CartPole-v1", "InvertedPendulum-v5"), 100.0
-"""Where twins are known to last for all steps; and half of what Gymnasium counts as solved."""
+WANTED = {"CartPole-v1": 450.0, "InvertedPendulum-v5": 270.0, "LunarLander-v3": 100.0}
+"""Of as many steps as there are, where twins are known to last; and half of what Gymnasium counts as solved."""
 POLICIES = ("plan", "random", "clone")
 PRICED = {"CartPole-v1": (350, "plan"), "glucose": (500, "plan"), "Reacher-v5": (ENOUGH, "clone")}
 WHOLE = qq.Budget(1, 1e-5)
@@ -97,11 +101,9 @@ MADE_OF += own_files("systems", "cloning_systems", "world_twin", "go")
 
 
 def study() -> Study:
-    sizes = [(name, (people,) if people >= 1000 else (people, MANY * people)) for name, people in PEOPLE.items()]
-    sizes += [(one.name, (ENOUGH,)) for one in TOUCHING]
     cases = []
-    for name, numbers in sizes:
-        for number in numbers:
+    for name, people in PEOPLE.items():
+        for number in (people,) if people >= ENOUGH else (people, MANY * people):
             for kind in POLICIES:
                 system = {"system": name, "kind": "development" if name in DEVELOPMENT else "reported"}
                 labels = system | {"people": number, "policy": kind}
@@ -133,13 +135,13 @@ def _measure(system: System | LunarLander, people: int, kind: str, draw: int) ->
     """Whether the check of a policy is right."""
     sessions, world = _people(system, people, draw), _world(system, people, draw, FOR_RELEASE)
     policy, act = _policy(system, people, kind, draw, FOR_RELEASE)
-    wanted, steps = wanted_of(system.name), _steps(system)
-    check = qq.check(policy, sessions, FOR_CHECK, wanted, trained_on=world, steps=steps, simulate=draw)
+    wanted = wanted_of(system.name)
+    check = qq.check(policy, sessions, FOR_CHECK, wanted, trained_on=world, steps=_steps(system), simulate=draw)
     assert check.share is not None
     reached = system.value(act, draw, _episodes(system))
     good, go = reached >= wanted, bool(check.go)
-    found = {"good": float(good), "right": float(go == good), "share": check.share, "noise": check.error}
-    found |= {"return": reached, "wanted": wanted}
+    found = {"good": float(good), "right": float(go == good), "return": reached, "wanted": wanted}
+    found |= {"share": check.share, "noise": check.error}
     says = {"rule": go, "votes": check.share >= check.threshold}
     if check.z_score is not None:
         found |= {"agreement": check.agreement or 0.0, "z-score": check.z_score}
@@ -176,11 +178,9 @@ def _policy(
 ) -> tuple[object, Callable[[Array], Array]]:
     """What is checked, and how it acts."""
     if kind == "clone":
-        sessions = _people(system, people, draw)
-        if isinstance(system, Skilled | LunarLander):
-            ends = system.returns
-        else:
-            ends = min(system.low * system.steps, system.low), max(system.high * system.steps, system.high)
+        sessions, steps = _people(system, people, draw), system.steps
+        all_of_them = min(system.low * steps, system.low), max(system.high * steps, system.high)
+        ends = getattr(system, "returns", all_of_them)
         clone = qq.clone(sessions, budget, returns=ends, best=1 if ends is None else 0.2, simulate=draw)
         return clone, lambda states: np.asarray(clone.predict(states)[0])
     world = _world(system, people, draw, budget)
@@ -196,10 +196,8 @@ def _policy(
 def wanted_of(name: str) -> float:
     """From which return on a policy is good: see the remarks; twins are of other people, five of them."""
     system, found = SYSTEMS[name], []
-    if isinstance(system, LunarLander):
-        return LANDED
-    if name in BALANCED:
-        return PART * system.steps
+    if name in WANTED or isinstance(system, LunarLander):
+        return WANTED[name]
     if isinstance(system, Skilled):
         return (system.value_of_behaviour() + system.value(system.expert, 0)) / 2
     for draw in range(1000, 1005):
@@ -210,39 +208,34 @@ def wanted_of(name: str) -> float:
 
 def _steps(system: System | LunarLander) -> int:
     """How many steps policies are planned and checked for."""
-    return system.steps if system.name in BALANCED else system.planning or system.steps
+    return system.steps if system.name in WANTED else system.planning or system.steps
 
 
 def _episodes(system: System | LunarLander) -> int:
-    if isinstance(system, Skilled):
-        return system.episodes
-    return 20 if system.in_gymnasium else 1000
+    return getattr(system, "episodes", 20 if system.in_gymnasium else 1000)
 
 
 def errors(entries: list[Entry]) -> dict[str, Table]:
     """How often each opinion was wrong, by kind of system and by system."""
-    headings = [f"{wrong}, {opinion}" for opinion in WRONG for wrong in ("false go", "good one refused")]
-    lines = [["systems", "policy", *headings]]
-    checked = [entry for entry in entries if "good" in entry.numbers]
+    lines = [["systems", "policy", *(f"{wrong}, {opinion}" for opinion in WRONG for wrong in ("false go", "refused"))]]
+    groups: dict[tuple[str, str], list[Entry]] = {}
     for label in ("kind", "system"):
-        for value in dict.fromkeys(entry.labels[label] for entry in checked):
-            for kind in POLICIES:
-                own = [one for one in checked if (one.labels[label], one.labels["policy"]) == (value, kind)]
-                if own:
-                    shown = [_rate(own, name) for names in WRONG.values() for name in names]
-                    lines.append([str(value), kind, *shown])
+        for entry in entries:
+            if "good" in entry.numbers:
+                groups.setdefault((str(entry.labels[label]), str(entry.labels["policy"])), []).append(entry)
+    for group, own in groups.items():
+        lines.append([*group, *(_rate(own, name) for names in WRONG.values() for name in names)])
     return {"errors": lines}
 
 
 def _rate(entries: list[Entry], name: str) -> str:
-    """How often it was wrong, of how many policies, with a 95 % interval."""
+    """How often it was wrong, of how many policies that are good or not, with a 95 % interval."""
     wrong = asked = 0
-    for entry in entries:
-        if name in entry.numbers:
-            good = entry.numbers["good"].mean
-            number = round(entry.draws * (good if name.startswith("refused") else 1 - good))
-            asked += number
-            wrong += round(number * entry.numbers[name].mean)
+    for entry in (one for one in entries if name in one.numbers):
+        good = entry.numbers["good"].mean
+        number = round(entry.draws * (good if name.startswith("refused") else 1 - good))
+        asked += number
+        wrong += round(number * entry.numbers[name].mean)
     if not asked:
         return ""
     low, high = binomtest(wrong, asked).proportion_ci()
