@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import quietq as qq
-from quietq.feedback.voters import POSITIONS, ratings, voters
+from quietq.feedback.voters import POSITIONS, ratings, read
 from quietq.worlds import best_return, plan, policy_return, worst_return
 
 for package in ("statsmodels", "polars", "gymnasium"):
@@ -15,7 +15,8 @@ for package in ("statsmodels", "polars", "gymnasium"):
 
 
 def test_mean_reward_is_the_respondents():
-    rows, people = ratings(), voters()
+    rows = ratings()
+    people = read(rows)
     assert people.not_private["people_present"] == 944
     assert people.not_private["used_rows"] == rows.height == 944 * 7
     assert people.not_private["clipped_ratings"] == 0
@@ -24,7 +25,7 @@ def test_mean_reward_is_the_respondents():
 
 
 def test_little_is_lost_and_less_with_more_budget():
-    people, means = voters(), []
+    people, means = read(ratings()), []
     true = people.functions()[0]
     best, worst = best_return(true), worst_return(true)
     account = qq.Accountant(qq.Budget(1.25, 1e-5))  # all are of the same people

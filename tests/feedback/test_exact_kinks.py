@@ -28,7 +28,7 @@ def mean_with(states, ratings, slope, count, levels=16):
         return Ratings.read(rows, box=(0, 1), low=0, high=1, slope=slope, people=count)
     extension = Extension(1, 0.0, 1.0, slope, levels)
     read = read_people(rows, SCHEMA, extension, count)
-    return Ratings(box=UNIT, low=0.0, high=1.0, asked=extension, **read)
+    return Ratings(box=UNIT, low=0.0, high=1.0, slope=extension.slope, **read)
 
 
 @pytest.mark.parametrize("rows", [1_000, MOST_ROWS - len(KNOTS)])  # no person has more rows than that

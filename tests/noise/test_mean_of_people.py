@@ -51,8 +51,8 @@ def tally_of(extension: Extension, *people: tuple[np.ndarray, np.ndarray]) -> Ta
 
 
 def ratings_of(extension: Extension, tally: Tally, count: int) -> Ratings:
-    public = {"low": extension.low, "high": extension.high, "rows": None, "not_private": {}}
-    return Ratings(box=UNIT, people=count, first=extension, first_sum=tally, **public)
+    public = {"low": extension.low, "high": extension.high, "slope": extension.slope, "not_private": {}}
+    return Ratings(box=UNIT, people=count, first=extension, first_sum=tally, rows=None, **public)
 
 
 def bounded_mean(extension: Extension, tally: Tally, count: int) -> tuple[list[Rounded], list[Fraction]]:

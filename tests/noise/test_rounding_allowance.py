@@ -224,7 +224,7 @@ def test_a_mean_of_people_is_as_exact_as_it_is_taken_to_be(slope: float) -> None
         start = crowd * Fraction(low) + Fraction(int(begin[0]), 2**32) * (Fraction(high) - Fraction(low))
         rise = Fraction(extension.slope) / 2 / 2**levels
         exact = [(start + rise * step + (count - crowd) * middle) / count for step in steps]
-        public = {"not_private": {}, "low": low, "high": high}
+        public = {"not_private": {}, "low": low, "high": high, "slope": extension.slope}
         group = Ratings(box=box, people=count, first=extension, first_sum=tally, rows=None, **public)
         states = grid_points(box, levels + 1)
         found, units = group.functions()[0](states), box.to_unit(states) * 2**levels
@@ -262,7 +262,7 @@ def test_one_of_millions_of_people(doublings: int) -> None:
         extension.add(tally, np.array([0]), {"x0": np.array(place), "rating": np.array(rating)})
         alone.append(extension.mean(tally, 1)[0] / count)
         tally.merge(everybody)
-        public = {"not_private": {}, "low": 0, "high": 1}
+        public = {"not_private": {}, "low": 0, "high": 1, "slope": extension.slope}
         group = Ratings(box=Box.of((0, 1)), people=count, first=extension, first_sum=tally, rows=None, **public)
         private = privatise(group, Budget(0.9, 1e-12), **PATH)
         released.append(seen(private.levels, group.functions()[0]))  # type: ignore[attr-defined]

@@ -75,6 +75,8 @@ class Feedback:
     """Everybody's rows, to be asked again; None where they were not kept."""
     not_private: dict[str, int]
     """counts for the operator; publishing them is not covered by any certificate"""
+    slope: float | None = None
+    """The slope of the mean over the width of the box, if it is declared."""
     schema: "Schema | None" = None
     """Which columns their rows had, if there were any; public. Audits make up rows by it."""
     once: Once = field(default_factory=lambda: Once("These people's reward"))
@@ -122,11 +124,6 @@ class Feedback:
         states = [one.column for name, one in fields.items() if re.fullmatch(r"(x|option0_)\d+", name)]
         actions = getattr(fields.get("action"), "values", ())
         return tuple(states), actions
-
-    @cached_property
-    def slope(self) -> float | None:
-        """Returns the slope of the mean over the width of the box, if it is declared."""
-        return None
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function per coordinate, if it is one. THE SECRET: it must not be published."""

@@ -129,15 +129,13 @@ class Ratings(Feedback):
         fields["rating"] = Number(rating, "rating", low, high, clips=True)
         schema = Schema("ratings", person, fields)
         read = read_people(source, schema, first, people, engine=engine, keep=loss is not None)
-        return cls(box=region, low=low, high=high, loss=loss, features=None if loss is None else used, **read)
+        return cls(
+            box=region, low=low, high=high, slope=slope, loss=loss, features=None if loss is None else used, **read
+        )
 
     @cached_property
     def kind(self) -> str:
         return "rows" if self.asked is None else "function"
-
-    @cached_property
-    def slope(self) -> float | None:
-        return None if self.asked is None else self.asked.slope
 
     @cached_property
     def relation(self) -> Relation:

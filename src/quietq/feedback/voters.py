@@ -44,7 +44,3 @@ def ratings() -> "pl.DataFrame":
 def read(source: Any) -> Ratings:
     """Returns their mean reward, each clipped to the declared bounds, which come from the questionnaire."""
     return Ratings.read(source, box=(0, 1), low=0, high=1, slope=1, people=COUNT)
-
-
-def voters() -> Ratings:
-    return read(ratings())
