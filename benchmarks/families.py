@@ -3,8 +3,8 @@
 People are synthetic, by fixed laws, so that what they like is known. A draw is a shape of reward g on [0, 1]^d, people
 who each have a taste of their own, and rows of what they gave:
 
-- taste: person u rewards state x with g(x - s_u), held to [0, 1]; s_u is normal with deviation 0.1 in each coordinate.
-- ratings: 20 for each person, of states of their own; each has normal noise of deviation 0.1, and is held to [0, 1].
+- taste: person u rewards state x with g(x - s_u), clipped to [0, 1]; s_u is normal with deviation 0.1 a coordinate.
+- ratings: 20 for each person, of states of their own; each has normal noise of deviation 0.1, and is clipped to [0, 1].
 - comparisons: 20 pairs of states for each person; the left one is chosen with log-odds 4 (g(left - s) - g(right - s)).
 - states: one of STATES. The states that a reward is scored on are fresh and of the same law.
 - truth: the mean reward of people, over 128 tastes (64 and their mirror images), at each state that is scored.
@@ -76,7 +76,7 @@ def _corner(d: int, generator: np.random.Generator) -> Law:
 
 
 def _clusters(d: int, generator: np.random.Generator) -> Law:
-    """Four, of deviation 0.12, around uniform centres, held to the box."""
+    """Four, of deviation 0.12, around uniform centres, clipped to the box."""
     centres = generator.random((4, d))
     return lambda n: np.clip(centres[generator.integers(0, 4, n)] + 0.12 * generator.normal(size=(n, d)), 0, 1)
 

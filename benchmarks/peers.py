@@ -69,7 +69,7 @@ def quietq(people: People, seed: int) -> Reward:
 class AdaSSP:
     """Wang (2018), Algorithm 2, with a person for a row: the mean of outer products and of moments over their rows.
 
-    Each is held to a bound. Replacing a person moves a sum of positive matrices by sqrt(2) of the bound, its least
+    Each is clipped to a bound. Replacing a person moves a sum of positive matrices by sqrt(2) of the bound, its least
     eigenvalue by the bound, and a sum of vectors by twice the bound. The three queries share mu squared evenly, which
     is less noise than epsilon/3 and delta/3 for each.
     """
@@ -107,7 +107,7 @@ class AdaSSP:
 class RandomisedResponse:
     """Nobody is trusted: each person sends one bit of one public feature, and flips it with odds e^epsilon.
 
-    The bit is the mean of what they said times the feature over their rows, held to a bound and rounded at random to
+    The bit is the mean of what they said times the feature over their rows, clipped to a bound and rounded at random to
     either end. Each feature is told by equally many.
     """
 

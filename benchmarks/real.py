@@ -5,7 +5,7 @@ over held-out people of each one's own accuracy, and by the error of ratings. Th
 mean of two draws of noise for each split. The best twin is the one that is best on the reported splits, which favours
 the twin. The same model without noise tells what privacy costs from what the model does.
 
-Nothing is chosen on these data: quietq's settings come from made-up people. Those of earlier versions were also looked
+Nothing is chosen on these data: quietq's settings come from synthetic people. Earlier ones were also looked
 at on other splits of the same people, and what was learned then may have stayed.
 """
 
@@ -51,7 +51,7 @@ def study() -> Study:
         "privacy, tuned by cross-validation over the other people: multinomial logits for choices, ridge regressions",
         "for ratings, both linear or with squares and products, and boosted trees (`benchmarks/twins.py`). Quietq",
         f"without noise has epsilon = 1e6; private, it is the mean of {NOISES} draws for each split. Its settings were",
-        "chosen on made-up people; earlier ones were also looked at on other splits of these. Standard errors are",
+        "chosen on synthetic people; earlier ones were also looked at on other splits of these. Standard errors are",
         "corrected for splits that share people (Nadeau & Bengio 2003): with 10 splits, 2.26 of them either way make",
         "a 95 % interval. Data and licences: `benchmarks/real_data.py`.",
     )

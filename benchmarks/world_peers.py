@@ -6,7 +6,7 @@ would allow them half the noise, or 1/sqrt(2) of it for matrices.
 
 Settings of peers were chosen on seven development systems with 500 people each, one of which, a heavier cart-pole, is
 no longer kept: of 32 points of wide grids at random, and 16 points around the best four, the best mean of three draws
-of (return - behaviour)/(twin - behaviour), held to [-1, 1.1].
+of (return - behaviour)/(twin - behaviour), clipped to [-1, 1.1].
 """
 
 import math

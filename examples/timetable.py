@@ -2,7 +2,7 @@
 
 It earns the fares of those who come and find a seat, and pays for running trains. Which share of travellers comes at a
 fare and a headway is an array that is handed in; it may come from a private reward. The day, its travellers and its
-costs are made up, so what is earned shows how it goes and is no benchmark.
+costs are synthetic, so what is earned shows how it goes and is no benchmark.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""People who act in a linear system that is made up: for tests of private worlds."""
+"""People who act in a synthetic linear system: for tests of private worlds."""
 
 import numpy as np
 import polars as pl

@@ -176,7 +176,7 @@ def test_behaviour_can_be_learnt_and_is_paid_for():
 
 
 def people_and_reader(policies, returns=(-1.0, 1.0), **change):
-    """Rows of made-up people with room for two more, who reads them, and what makes the mechanism."""
+    """Rows of synthetic people with room for two more, who reads them, and what makes the mechanism."""
     rows = live(behaviour, 18, np.random.default_rng(0), episodes=2)
     reader = partial(read, people=20, **change)
     mechanism = partial(
@@ -221,7 +221,7 @@ def test_squares_cost_nothing_and_not_more_of_them():
 
 
 class EpisodesApart(Returns):
-    """Broken: every episode is held to the range, but they are added up, so that many count more."""
+    """Broken: every episode is clipped to the range, but they are added up, so that many count more."""
 
     def of_people(self, starts, columns):
         found = super().of_people(starts, columns)

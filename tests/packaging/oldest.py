@@ -29,7 +29,7 @@ def requirements(project: dict, extras: list[str]) -> list[str]:
 
 
 def pin(line: str) -> str:
-    """A requirement, held to its lower bound: `polars>=2.0` is `polars==2.0`."""
+    """A requirement at its lower bound: `polars>=2.0` is `polars==2.0`."""
     found = re.fullmatch(r"([\w.-]+(?:\[[\w,]+\])?)(?:>=|==)([\w.]+)(?:,<[\w.]+)?", line)
     if found is None:
         raise ValueError(f"{line!r} in pyproject.toml says no oldest version.")

@@ -538,7 +538,7 @@ def synthetic(
     people: Annotated[int, typer.Option(help="How many people there are in it.")] = 500,
     as_json: AsJson = False,
 ) -> None:
-    """Write sessions of people who do not exist, to try `world` on: they push CartPole at random."""
+    """Write sessions of synthetic people, to try `world` on: they push CartPole at random."""
     from quietq.feedback.synthetic import write_cart_pole_sessions
 
     if out.exists():

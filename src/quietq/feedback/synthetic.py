@@ -43,7 +43,7 @@ Rewards = Callable[..., Float[np.ndarray, "people rows"]]
 
 
 class SyntheticPeople(NamedTuple):
-    """Rows of people who do not exist, and how they are read: with all that is declared but the rows."""
+    """Rows of synthetic people, and how they are read: with all that is declared but the rows."""
 
     read: Callable[..., Feedback]
     rows: "polars.DataFrame"

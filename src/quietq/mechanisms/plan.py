@@ -1,4 +1,4 @@
-"""What is to be expected of a release before anything is spent: the release itself, on people who do not exist.
+"""What is to be expected of a release before anything is spent: the release itself, on synthetic people.
 
 A draw is a mean reward from the public prior, synthetic people whose own rewards deviate from it, their rows
 (`feedback.synthetic`) and the noise of `privatise`. It is scored against the mean reward at fresh uniform states, or at
