@@ -30,7 +30,7 @@ BETTER = 1 + 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """The first look of a mechanism at its data: how long a move is there, and where functions are looked at."""
+    """The first query of a mechanism: how long a move is there, and where functions are evaluated."""
 
     mechanism: Mechanism
 

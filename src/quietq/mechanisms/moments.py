@@ -1,9 +1,9 @@
-"""Moments: a private world from people's sessions, by noisy means of what each person's steps look like.
+"""Moments: a private world from people's sessions, by noisy second moments of each person's steps.
 
-Theorem. In each look at the dynamics a person is one positive semi-definite matrix of Frobenius norm 1, or 0 without
+Theorem. In each query of the dynamics a person is one positive semi-definite matrix of Frobenius norm 1, or 0 without
 steps: a function of their rows and of earlier answers. For two such matrices <A, B> >= 0, so |A - B| <= sqrt(2), and
 replacing one of N people moves the mean by at most sqrt(2)/N. With noise N(0, 2/(N mu_k)^2 I) on upper triangles (times
-root 2 beside the diagonal, so that lengths are Frobenius norms) the answer is mu_k-GDP, and all looks together are
+root 2 beside the diagonal, so that lengths are Frobenius norms) the answer is mu_k-GDP, and all queries together are
 sqrt(sum mu_k^2)-GDP by adaptive composition. No clipping norm has to be declared. Proof: docs/theory.md#moments.
 
 What it learns: the dynamics and the first states by iterated private whitening (`Whitening`), rewards and early ends by

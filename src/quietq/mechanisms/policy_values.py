@@ -55,7 +55,7 @@ class PolicyValues(Mechanism):
         behaviour: Policy | Cells | None = None,
         confidence: float = 0.95,
     ) -> None:
-        """Checks all that is asked, as `evaluate_policies` explains it, without a look at the rows."""
+        """Checks all that is asked, as `evaluate_policies` explains it, without reading the rows."""
         instance("sessions", sessions, Sessions, "Sessions.read(...)")
         instance("budget", budget, Budget, "a Budget(epsilon, delta)")
         low, high = _check_ranges(returns, discount, confidence)

@@ -1,6 +1,6 @@
 """`Transcript`: the only object that charges an account, draws noise, rounds and certifies.
 
-A `Query` is one noisy look at the data. Whatever is released is made of answers to queries: `release` answers those of
+A `Query` is one noisy measurement of the data. Whatever is released is made of answers to queries: `release` answers those of
 a mechanism one after the other, an environment with a private reward one part per step, a bandit one part per sum, and
 a method that noises as it learns takes the noise of its whole run beforehand.
 
