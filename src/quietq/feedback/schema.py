@@ -131,7 +131,6 @@ class Category(Field):
     numbers: tuple[float, ...] | None = None
     """What the values become instead."""
     optional: bool = False
-    blanks: bool = False
     """Whether cells may be blank, as may be actions behind an end: that makes floating-point numbers of whole ones."""
 
     def __post_init__(self) -> None:
@@ -145,7 +144,7 @@ class Category(Field):
 
     def check(self, dtype: Any) -> None:
         # One blank cell makes floating-point numbers of everybody's whole ones.
-        if not (is_name(dtype) or (self.blanks and dtype.is_float())):
+        if not (is_name(dtype) or (self.optional and dtype.is_float())):
             some = " and ".join(map(repr, self.values[:2]))
             raise InvalidInput(
                 f"Column {self.column!r} must hold categories such as {some}, as text or whole numbers, not {dtype}."
@@ -173,7 +172,7 @@ class Category(Field):
 def flag(column: str, what: str) -> Category:
     """A column of 0 and 1, false and true, or no and yes; a cell that is neither becomes NaN, and its row stays."""
     values, numbers = ("0", "1", "false", "true", "no", "yes"), (0.0, 1.0) * 3
-    return Category(column, what, values, numbers, optional=True, blanks=True)
+    return Category(column, what, values, numbers, optional=True)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class Sessions(Feedback):
                 raise InvalidInput(f"action must be the one column that names one of the actions, not {action!r}.")
             acts = named("actions", actions)
             number = len(acts)
-            fields["action"] = Category(action, "action", acts, optional=True, blanks=True)
+            fields["action"] = Category(action, "action", acts, optional=True)
         else:
             acted = box_of("actions", actions, "action", len(acts))
             fields |= numbers_in("a", "action", acts, acted)
