@@ -1,6 +1,6 @@
 """A release is a thing: a mechanism asks queries, and `release` answers them with noise.
 
-A `Query` is one noisy measurement of the data: numbers, how far apart neighbours can be in them, and the law of the noise. A
+A `Query` measures the data once, with noise: numbers, how far apart neighbours can be in them, and the noise's law. A
 `Mechanism` is a generator of queries, each of which may depend on the answers so far; that is what adaptive composition
 allows. It never sees a number that was not noised. `release` answers through a transcript, which charges, draws, rounds
 and certifies: what a mechanism costs is what was charged before the first draw, whatever it asks

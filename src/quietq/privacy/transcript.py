@@ -1,8 +1,8 @@
 """`Transcript`: the only object that charges an account, draws noise, rounds and certifies.
 
-A `Query` is one noisy measurement of the data. Whatever is released is made of answers to queries: `release` answers those of
-a mechanism one after the other, an environment with a private reward one part per step, a bandit one part per sum, and
-a method that noises as it learns takes the noise of its whole run beforehand.
+A `Query` measures the data once, with noise. Whatever is released is made of answers to queries: `release` answers
+those of a mechanism one after the other, an environment with a private reward one part per step, a bandit one part per
+sum, and a method that noises as it learns takes the noise of its whole run beforehand.
 
 Theorem (adaptive composition under a cap). Queries, each built from the answers so far, cost together
 sqrt(sum mu_i^2) (Gaussian; Dong, Roth & Su 2022, adaptively Smith & Thakurta 2022) or sum epsilon_i (pure). That sum is
