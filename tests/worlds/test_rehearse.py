@@ -123,7 +123,7 @@ def test_the_smallest_number_that_works():
     ("change", "words"),
     [
         ({"rewards": None}, "rewards must be the smallest and the largest reward"),
-        ({"make_people": "CartPole-v1"}, "have no bounds: give box"),
+        ({"make_people": "CartPole-v1"}, "have no bounds, or no width, in coordinate 1 and 3: give `box`"),
         ({"make_people": lambda people, seed: None}, "a function that comes with score"),
         ({"people": 1}, "people must be"),
         ({"wanted": float("nan")}, "wanted must be"),

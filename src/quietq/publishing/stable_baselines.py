@@ -21,14 +21,13 @@ from stable_baselines3.sac.policies import SACPolicy
 from stable_baselines3.td3.policies import TD3Policy
 from torch import nn
 
-from quietq.noise import Box, Domain
+from quietq.noise import Domain
 from quietq.privacy import Certificate, Code, InvalidInput, PrivacyWarning
 from quietq.publishing.publish import certificate_of, release_behind
 from quietq.released.private_network import LARGEST, LEAK, Activation, PolicyOutput, PrivatePolicy
 from quietq.released.publishable import UNNAMED, Labels, Publishable
+from quietq.worlds.reader import observation_box
 
-LARGEST_BOUND = 1e10
-"""Observations that may be larger count as unbounded: no environment means it."""
 _SUPPORTED = "publish takes the MlpPolicy of PPO, A2C, DQN, SAC, TD3 and DDPG"
 
 
@@ -37,14 +36,10 @@ def policy_of(model: BaseAlgorithm, trained_on: object, box: Domain | None = Non
     own = certificate_of(trained_on)
     certificate = own.with_assumption(Code.TRAINED())
     activation, weights, biases = _network(_layers(model.policy))
-    observations = model.observation_space
-    if not isinstance(observations, gymnasium.spaces.Box) or len(observations.shape) != 1:
-        raise InvalidInput(f"The policy's observations must be a Box of one axis, not {observations}.")
+    seen = observation_box(model.observation_space, box)
     output, action_range = _actions(model)
     normal, clip = _normalisation(model)
-    policy = PrivatePolicy(
-        activation, output, weights, biases, _box(observations, box), certificate, action_range, normal, clip
-    )
+    policy = PrivatePolicy(activation, output, weights, biases, seen, certificate, action_range, normal, clip)
     policy = replace(policy, labels=_labels(policy, trained_on))
     _check(policy, model)
     _warn_if_elsewhere(model, own)
@@ -145,23 +140,6 @@ def _normalisation(model: BaseAlgorithm) -> tuple[np.ndarray | None, float | Non
     assert isinstance(statistics, RunningMeanStd)  # a dictionary of them is for observations of several parts
     deviation = np.sqrt(np.asarray(statistics.var, np.float64) + normalise.epsilon)
     return np.stack([np.asarray(statistics.mean, np.float64), deviation]), min(float(normalise.clip_obs), LARGEST)
-
-
-def _box(space: gymnasium.spaces.Box, given: Domain | None) -> Box:
-    dimension = space.shape[0]
-    if given is not None:
-        box = Box.of(given)
-        if box.dimension != dimension:
-            raise InvalidInput(f"box must have a pair (low, high) for each of {dimension} coordinates, not {box}.")
-        return box
-    sides = [(float(low), float(high)) for low, high in zip(space.low, space.high, strict=True)]
-    without = [str(i) for i, (low, high) in enumerate(sides) if max(-low, high) > LARGEST_BOUND or not low < high]
-    if without:
-        raise InvalidInput(
-            f"The observations have no bounds, or no width, in coordinate {' and '.join(without)}: give `box`, a pair "
-            f"(low, high) for each of {dimension} coordinates, for the observations that the policy is for."
-        )
-    return Box.of(sides)
 
 
 def _check(policy: PrivatePolicy, model: BaseAlgorithm) -> None:

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box as BoxSpace, Discrete, MultiBinary, MultiDiscre
 from gymnasium.vector.utils import concatenate, create_empty_array
 from jaxtyping import Float
 
-from quietq.noise import Box
+from quietq.noise import Box, Domain
 from quietq.privacy import InvalidInput
 from quietq.privacy.checks import numbers, one_of, plural, shown
 from quietq.released.private_function import PrivateFunction
@@ -29,6 +29,30 @@ Outside = Literal["refuse", "clip"]
 
 HAIR = 1e-6
 """How far outside its box a state may lie, in widths of the box, to be taken for rounding."""
+
+
+LARGEST_BOUND = 1e10
+"""Observations that may be larger count as unbounded: no environment means it."""
+
+
+def observation_box(space: Space, given: Domain | None = None) -> Box:
+    """The public box of observations, which are numbers along one axis: as given, or else what their space says."""
+    if not isinstance(space, BoxSpace) or len(space.shape) != 1:
+        raise InvalidInput(f"The observations must be a Box of one axis, not {space}.")
+    dimension = space.shape[0]
+    if given is not None:
+        box = Box.of(given)
+        if box.dimension != dimension:
+            raise InvalidInput(f"box must have a pair (low, high) for each of {dimension} coordinates, not {box}.")
+        return box
+    sides = [(float(low), float(high)) for low, high in zip(space.low, space.high, strict=True)]
+    without = [str(i) for i, (low, high) in enumerate(sides) if max(-low, high) > LARGEST_BOUND or not low < high]
+    if without:
+        raise InvalidInput(
+            f"The observations have no bounds, or no width, in coordinate {' and '.join(without)}: give `box`, a pair "
+            f"(low, high) for each of {dimension} coordinates."
+        )
+    return Box.of(sides)
 
 
 def refuse_categories(space: Space, state: State) -> None:

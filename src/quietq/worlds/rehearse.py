@@ -28,13 +28,12 @@ from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Json
 from quietq.released.world_model import WorldModel
 from quietq.worlds.planning import LinearPolicy, plan_linear
+from quietq.worlds.reader import observation_box
 
 Behaviour = Callable[[np.ndarray, np.random.Generator], Any]
 """What a simulated person does: an action of the environment, for an observation and their own chance."""
 WAYS: Mapping[str, WorldModel | None] = {"degree 1": WorldModel(), "degree 2": WorldModel(degree=2), "clone": None}
 """What is tried by default: a linear plan in a world of either degree, and a clone (None)."""
-WIDEST = 1e10
-"""Observations that may be farther apart count as unbounded: no environment means it."""
 SCORED_EPISODES = 20
 """The number of episodes of the simulator that a policy is scored by."""
 
@@ -271,15 +270,7 @@ def _made_up(
     if rewards is None:
         raise InvalidInput("rewards must be the smallest and the largest reward of a step, a pair (low, high).")
     env = gymnasium.make(source)
-    space = env.observation_space
-    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-        raise InvalidInput(f"The observations of {source} must be a Box of one axis, not {space}.")
-    if box is None:
-        sides = list(zip(space.low.tolist(), space.high.tolist(), strict=True))
-        if not all(high - low < WIDEST for low, high in sides):
-            raise InvalidInput(f"The observations of {source} have no bounds: give box, a pair for each coordinate.")
-        box = sides
-    return MadeUpPeople(env, behaviour, Box.of(box), rewards, steps)
+    return MadeUpPeople(env, behaviour, observation_box(env.observation_space, box), rewards, steps)
 
 
 def _try(
