@@ -40,10 +40,10 @@ class Seen:
     # Of scores
 
     def normal(self) -> "Expected":
-        spread = max(np.ptp(np.concatenate([self.first, self.second])), 1.0)
-        return Expected(
-            *(float(f(x)) for x in (self.first, self.second) for f in (np.mean, lambda x: np.std(x) + 1e-9 * spread))
-        )
+        """The normal distributions with the means and the deviations of these scores."""
+        least = 1e-9 * max(np.ptp(np.concatenate([self.first, self.second])), 1.0)  # so that none has no width
+        deviations = [float(np.std(scores)) + least for scores in (self.first, self.second)]
+        return Expected(float(np.mean(self.first)), deviations[0], float(np.mean(self.second)), deviations[1])
 
     def thresholds(self, runs: int, delta: float, confidence: float) -> "Thresholds":
         """Returns where scores of another `runs` runs a world are expected to give the best bounds."""
@@ -60,6 +60,7 @@ class Seen:
         return _best(tried, errors, delta, confidence)
 
     def errors(self, threshold: float) -> Errors:
+        """How often a threshold is wrong about these scores."""
         return Errors.at_threshold(self.first, self.second, threshold)
 
 

@@ -32,6 +32,7 @@ class Promise:
 
     @classmethod
     def of(cls, certificate: Certificate) -> "Promise":
+        """As a certificate states it."""
         if certificate.epsilon is None or certificate.delta is None:
             raise InvalidInput("There is nothing to audit: this certificate promises nothing.")
         return cls(certificate.standing, certificate.epsilon, certificate.delta, certificate.mu)
@@ -61,6 +62,8 @@ class Attack:
 
 @dataclass(frozen=True)
 class Finding:
+    """What an audit found: the errors of its test, and the lower bounds that follow from them beside the promise."""
+
     attack: Attack
     promise: Promise
     runs: int  # a world, those included that a score or thresholds were learned on
@@ -90,6 +93,7 @@ class Finding:
         return "refuted" if beyond or self.epsilon_lower > self.promise.epsilon else "consistent"
 
     def at(self, confidence: float) -> "Finding":
+        """The same errors, with bounds that hold together with another confidence."""
         return replace(self, confidence=confidence)
 
     def to_dict(self) -> dict[str, object]:

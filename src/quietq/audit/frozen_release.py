@@ -68,6 +68,8 @@ def frozen_release(
 
 
 class Answer(NamedTuple):
+    """A query, and the noisy numbers that it was answered with."""
+
     query: Query
     noised: Float[np.ndarray, "..."]
 

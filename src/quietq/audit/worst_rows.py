@@ -82,6 +82,8 @@ class Neighbourhood:
 
 @dataclass(frozen=True, eq=False)
 class Person:
+    """One candidate for the person who is searched for: how the rows were found, and what each query sees of them."""
+
     by: str
     rows: Rows
     numbers: list[np.ndarray]

@@ -209,6 +209,9 @@ HyperParameters = Annotated[
         help="A hyper-parameter, which `quietq paper methods METHOD` lists; may be repeated.",
     ),
 ]
+MethodPeople = Annotated[int | None, typer.Option(help=f"{PEOPLE} An audit has 50 by default.")]
+MethodEpsilon = Annotated[float | None, typer.Option(help=f"{EPSILON} An audit has 0.9 by default.")]
+MethodDelta = Annotated[float | None, typer.Option(help=f"{DELTA} An audit has 1e-4 by default.")]
 Radius = Annotated[
     float | None, typer.Option(help="Instead of people: most that neighbouring rewards differ, however rough.")
 ]

@@ -47,6 +47,7 @@ from quietq.privacy.norms import AnyNorm
 
 
 def numbers_of(d: int) -> int:
+    """How many numbers the `products` of a row of d features are."""
     return d * (d + 3) // 2
 
 

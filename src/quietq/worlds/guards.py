@@ -31,6 +31,7 @@ _NESTED = "final_info"
 
 
 def inner_environments(env: object) -> list[object]:
+    """The environments directly below this one: one that it wraps, or all copies of a vector environment."""
     several = getattr(env, "envs", ())
     inner = [getattr(env, name, None) for name in ("env", "venv")]
     return [one for one in (*inner, *(several if isinstance(several, list | tuple) else ())) if one is not None]

@@ -116,6 +116,8 @@ class PrivateReward:
 
 
 class PrivateEnv(PrivateReward, gymnasium.Wrapper, RecordConstructorArgs):
+    """What PrivateReward makes of a single environment."""
+
     def __init__(self, env: gymnasium.Env, private: PrivateFunction, **options: Any) -> None:
         PrivateReward.__init__(self, env, private, **options)
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, private=private, **options)

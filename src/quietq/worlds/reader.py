@@ -79,6 +79,7 @@ def states_of(batch: object, size: int, state: State, dimension: int) -> Float[n
 
 
 def picked(batch: object, size: int, state: State) -> Float[np.ndarray, "batch numbers"]:
+    """The part of a batch that `state` names, a row of numbers for each observation, however many they are."""
     if not callable(state) and isinstance(batch, Mapping | tuple):
         raise InvalidInput(
             "The observations have parts: say with a function `state` which of them the reward is a function of."
@@ -93,6 +94,7 @@ def picked(batch: object, size: int, state: State) -> Float[np.ndarray, "batch n
 
 
 def check_size(numbers: int, dimension: int) -> None:
+    """Refuses states of another dimension than the reward's box has for them."""
     if numbers != dimension:
         raise InvalidInput(
             f"A state has {plural(numbers, 'number')}, but the reward's box has {dimension} for it: say with `state` "
