@@ -190,7 +190,7 @@ def measure_releases(half_width: float, people: tuple[int, ...], draws: int) -> 
     for number in people:
         mechanism = qq.GaussianProcessMechanism.for_relation(WALK.relation(number), budget())
         if half_width:
-            relation = qq.RkhsBall.from_people(number, BandLimited(half_width), norm=norm_bound(half_width))
+            relation = qq.RkhsBall(2 * norm_bound(half_width) / number, BandLimited(half_width).norm, people=number)
             mechanism = FiniteRankMechanism.for_relation(relation, budget())
         releases = [mechanism.simulate(reward, seed) for seed in range(draws)]
         found.append(row(BAND_LIMITED, setting, "sigma", mechanism.sigma, people=number, **PROMISE))
@@ -234,7 +234,7 @@ def _release(kernel: Kernel) -> Any:
         return qq.GaussianProcessMechanism.for_relation(world.relation(100), promise).simulate(world.mean_reward(), 0)
     if kernel == "features":
         items = FeatureKernel(lambda points: 2 * points - 1, rank=3, dimension=3)
-        relation = qq.RkhsBall.from_people(100, items, norm=1.0)
+        relation = qq.RkhsBall(0.02, items.norm, people=100)
         return FiniteRankMechanism.for_relation(relation, promise).simulate([0.2, 0.2, 0.1], 0)
     if kernel == "band-limited":
         relation = qq.RkhsBall(0.02, BandLimited(5.0).norm, people=100)

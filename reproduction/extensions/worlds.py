@@ -89,7 +89,7 @@ def private_reward(kernel: str, people: int, seed: int) -> PrivateFunction:
         relation, box = THERE.relation(people), THERE.box
         return qq.privatise(THERE.mean_reward(), budget, relation=relation, noise="path", domain=box, simulate=seed)
     features = FeatureKernel(_profiles, rank=2, dimension=2)
-    relation = qq.RkhsBall.from_people(people, features, norm=2.0)
+    relation = qq.RkhsBall(2 * 2.0 / people, features.norm, people=people)
     return FiniteRankMechanism.for_relation(relation, budget, domain=THERE.box).simulate([1.0, 1.0], seed)
 
 

@@ -140,7 +140,7 @@ def test_an_account_is_charged_once_and_covers_what_is_asked() -> None:
     assert account.spending.spent_mu == pytest.approx(AMPLE.mu)
     with pytest.raises(qq.BudgetExhausted, match="is more than what is left"):
         clone(sessions, AMPLE, returns=RETURNS, account=account)
-    with pytest.raises(qq.BudgetExhausted, match="were released already"):
+    with pytest.raises(qq.BudgetExhausted, match="was released already"):
         clone(sessions, AMPLE, returns=RETURNS)
 
 

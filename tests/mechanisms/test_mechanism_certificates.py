@@ -47,10 +47,14 @@ def test_the_certificate_says_which_norm_is_protected():
     additive = Exponential((1.0, 2.0), summed=True)
     mechanism = GaussianProcessMechanism(additive, 0.1, BUDGET, levels=4)
     text = str(mechanism.apply([np.sin, np.cos]).certificate)
-    assert "norm at most 0.1 (the parts' own norms, squared and summed) in the additive kernel" in text
+    assert (
+        "norm at most 0.1 in the additive kernel with beta 1 and 2 (the norms of the parts as given, squared and"
+        in text
+    )
     twice = FeatureKernel(lambda x: np.stack([x, x], axis=-1), rank=2)  # [1, 0] and [0, 1] are the same function
     text = str(FiniteRankMechanism(twice, 0.1, BUDGET).apply([1.0, 0.0]).certificate)
-    assert "norm at most 0.1 (the norm of the weights) in the kernel of 2 features" in text
+    assert "norm at most 0.1 in the kernel of 2 features" in text
+    assert "the norm of the weights as given" in text
 
 
 def test_certificate_of_a_release():
@@ -91,7 +95,7 @@ def test_a_pure_budget_is_refused():
 
 def test_rkhs_relation_brings_its_kernel():
     kernel = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
-    mechanism = FiniteRankMechanism.for_relation(RkhsBall.from_people(100, kernel, norm=1.0), BUDGET)
+    mechanism = FiniteRankMechanism.for_relation(RkhsBall(0.02, kernel.norm, people=100), BUDGET)
     assert mechanism.sensitivity == pytest.approx(0.02)
 
 

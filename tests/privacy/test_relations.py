@@ -17,7 +17,7 @@ from quietq import (
     SupBall,
     people as people_relation,
 )
-from quietq.paper import BandLimited, FeatureKernel
+from quietq.paper import BandLimited
 from quietq.privacy import Cost
 from quietq.privacy.relations import Trajectories
 from reproduction.hilbert import norm_of, piecewise_linear
@@ -63,8 +63,7 @@ def test_actions_add_their_squares():
 
 def test_actions_of_an_rkhs_ball_add_their_squares():
     kernel = Exponential(2.0)
-    ball = RkhsBall.from_people(20, kernel, norm=3.0, actions=4)
-    assert ball.radius == pytest.approx(0.3)
+    ball = RkhsBall(0.3, kernel, people=20, actions=4)
     assert ball.rkhs_radius(kernel) == pytest.approx(0.6)
     assert ball.to_dict()["actions"] == 4
     with pytest.raises(InvalidInput, match="actions must be"):
@@ -87,13 +86,6 @@ def test_those_that_have_no_radius_say_why():
         RkhsBall(1.0, Exponential(1.0).norm).rkhs_radius(Exponential(2.0))
     with pytest.raises(NoRkhsRadius, match="no beta left"):
         RkhsBall(1.0, Exponential(1.0).norm).best_beta()
-
-
-def test_rkhs_ball_of_people():
-    kernel = FeatureKernel(lambda x: np.stack([x, 1 - x], axis=-1), rank=2)
-    ball = RkhsBall.from_people(20, kernel, norm=3.0)
-    assert ball.rkhs_radius(kernel) == pytest.approx(0.3)
-    assert ball.people == 20
 
 
 def test_additive_radius():

@@ -129,7 +129,7 @@ def test_hostile_headers(tmp_path):
     for hostile, match in (
         ("[" * 100_000, "not JSON"),
         ("[" * 20 + "]" * 20, "JSON object"),
-        ('{"a":' * 20 + "1" + "}" * 20, "too deeply"),
+        ('{"a": ' * 20 + "1" + "}" * 20, "too deeply"),
     ):
         refuses({**header, "__metadata__": {**metadata, "quietq": hostile}}, data, match)
     refuses({**header, "__metadata__": {**metadata, "more": ""}}, data, "its texts must be")
@@ -137,7 +137,12 @@ def test_hostile_headers(tmp_path):
     refuses({**header, "__metadata__": {"quietq": text}}, data, "its texts must be")
     refuses({**header, "__metadata__": {**metadata, "quietq": {}}}, data, "must be text")
     refuses({**header, "__metadata__": {**metadata, "sha256": "0" * 64}}, data, "changed or damaged")
-    refuses({**header, "__metadata__": {**metadata, "quietq": text.replace(" ", "")}}, data, "changed or damaged")
+    refuses({**header, "__metadata__": {**metadata, "quietq": text.replace(" ", "")}}, data, "is not spelled as")
+    refuses(json.dumps(header).replace("[0, ", "[-0, "), data, "is not spelled as")
+    refuses({**header, "__metadata__": {**metadata, "quietq": text[:-1] + ', "more": 1e999}'}}, data, "not JSON")
+    refuses(
+        {**header, "__metadata__": {**metadata, "quietq": text[:-1] + ', "more": 1.50}'}}, data, "is not spelled as"
+    )
     refuses({**header, "values": {**entry, "dtype": "F32", "shape": [66]}}, data, "float64")
     refuses({**header, "values": {**entry, "dtype": "I64"}}, data, "float64")
     refuses({**header, "values": {**entry, "shape": [3, 11]}}, data, "changed or damaged")
@@ -148,9 +153,9 @@ def test_hostile_headers(tmp_path):
     refuses(header, data[:-8] + np.float64(np.nan).tobytes(), "not finite")
     refuses(header, data[:-8] + np.float64(-np.inf).tobytes(), "not finite")
     twice = f'{{"__metadata__": {inner}, "__metadata__": {inner}, "values": {json.dumps(entry)}}}'
-    refuses(twice, data, "twice")
+    refuses(twice, data, "every key and number once")
     twice = json.dumps(header).replace('{\\"format\\"', '{\\"format\\": 1, \\"format\\"')
-    refuses(twice, data, "twice")
+    refuses(twice, data, "every key and number once")
     refuses(
         json.dumps(header).replace('\\"version\\": \\"', '\\"version\\": \\"\\\\u001b[31m'), data, "control characters"
     )

@@ -35,7 +35,7 @@ class Sessions(Feedback):
     spaces: Spaces  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     columns: tuple[str, ...]
     """What statistics see of each transition."""
-    once: Once = field(default_factory=lambda: Once("These people's sessions", several=True))
+    once: Once = field(default_factory=lambda: Once("What these people did in their sessions"))
 
     @classmethod
     def read(

@@ -126,19 +126,7 @@ class Box:
         return Box((self.low[i],), (self.high[i],))
 
     def __str__(self) -> str:
-        return self._in_digits(6)
-
-    def _in_digits(self, digits: int) -> str:
-        return " x ".join(f"[{a:.{digits}g}, {b:.{digits}g}]" for a, b in zip(self.low, self.high, strict=True))
-
-    def beside(self, other: "Box") -> tuple[str, str]:
-        """Returns both in words, with as many digits as it takes to see that they differ.
-
-        >>> Box.of((0, 0.1)).beside(Box.of((0, 0.10000000149)))
-        ('[0, 0.1]', '[0, 0.100000001]')
-        """
-        pairs = ((self._in_digits(digits), other._in_digits(digits)) for digits in range(6, 18))
-        return next((pair for pair in pairs if pair[0] != pair[1]), (str(self), str(other)))
+        return " x ".join(f"[{a:.10g}, {b:.10g}]" for a, b in zip(self.low, self.high, strict=True))
 
 
 Domain = tuple[float, float] | Sequence[tuple[float, float]] | Box

@@ -369,10 +369,6 @@ class Accountant(Account):
         return self._spending
 
     @property
-    def relation(self) -> Relation | None:
-        return self._relation
-
-    @property
     def book(self) -> object:
         return self._book
 
@@ -424,33 +420,30 @@ class Once:
     """How a refusal begins, e.g. "These people's reward"."""
     name: str = field(default_factory=lambda: os.urandom(16).hex())
     process: tuple[str, int] = field(default_factory=lambda: (_started, os.getpid()))
-    several: bool = False
-    """Whether that is more than one thing."""
 
     def check(self, account: Account | None) -> None:
         """Raises BudgetExhausted if there was a release, or might have been one, that this account does not know of."""
         here = self.process == (_started, os.getpid())
-        belongs, it, was = ("belong", "them", "were") if self.several else ("belongs", "it", "was")
         if not here and not (account is not None and account.persists):
             raise BudgetExhausted(
-                f"{self.what} {belongs} to another process, which may have released {it}, and only a ledger counts for "
+                f"{self.what} belongs to another process, which may have released it, and only a ledger counts for "
                 "both: give every release the same Ledger's account."
             )
         if self.name not in _spent:
             return
         before, _ = _spent[self.name]
         if account is None or before is None:
-            raise BudgetExhausted(f"{self.what} {was} released already, and releases add up: {_ADVICE}")
+            raise BudgetExhausted(f"{self.what} was released already, and releases add up: {_ADVICE}")
         if before != account.book:
             raise BudgetExhausted(
-                f"{self.what} {was} released before and charged to another account, and two accounts do not add up: "
+                f"{self.what} was released before and charged to another account, and two accounts do not add up: "
                 "give this release the same account."
             )
 
     def __reduce__(self) -> tuple[object, ...]:
         """What was released carries that along into another process; what was not cannot know what comes later."""
         book, _ = _spent.get(self.name, (None, 0))
-        return _arrived, (self.what, self.name, self.process, self.several, self.name in _spent, book)
+        return _arrived, (self.what, self.name, self.process, self.name in _spent, book)
 
     def spend(self, account: Account | None, cost: Cost, relation: Relation | None) -> Receipt:
         """Marks a release and charges the account, if there is one; a refused charge leaves no mark."""
@@ -469,9 +462,9 @@ class Once:
             raise
 
 
-def _arrived(what: str, name: str, process: tuple[str, int], several: bool, released: bool, book: object) -> Once:
+def _arrived(what: str, name: str, process: tuple[str, int], released: bool, book: object) -> Once:
     """A mark that was pickled, with what was known of it then."""
     if released:
         with _lock:
             _spent.setdefault(name, (book, 1))
-    return Once(what, name, process, several)
+    return Once(what, name, process)

@@ -106,10 +106,6 @@ class Kernel(Norm, frozen=True):
     def __str__(self) -> str:
         return f"the norm of {self.in_words()}"
 
-    def aside(self) -> str:
-        """Returns what a ball's words add where functions are given by parts or weights: others have the same sum."""
-        return ""
-
 
 def _betas(name: str, value: object) -> tuple[float, ...]:
     """Returns one number for each coordinate; where there is one coordinate, the number itself will do."""
@@ -127,7 +123,7 @@ class Exponential(Kernel, frozen=True, tag="exponential"):
 
     >>> print(Exponential(4.0), Exponential((1.0, 2.0)), Exponential((1.0, 2.0), summed=True), sep="; ")
     the norm of the exponential kernel with beta 4; the norm of the product kernel with beta 1 and 2; the norm of the
-    additive kernel with beta 1 and 2
+    additive kernel with beta 1 and 2 (the norms of the parts as given, squared and summed)
     """
 
     betas: Annotated[tuple[float, ...], checked_by(_betas)]
@@ -211,13 +207,11 @@ class Exponential(Kernel, frozen=True, tag="exponential"):
         return math.sqrt(radius**2 * (1 + self.beta / 2) + lipschitz**2 / (2 * self.beta))
 
     def in_words(self) -> str:
-        kind = "product" if self.dimension > 1 else "exponential"
         *others, last = (f"{beta:g}" for beta in self.betas)
         listed = f"{', '.join(others)} and {last}" if others else last
-        return f"the {'additive' if self.summed else kind} kernel with beta {listed}"
-
-    def aside(self) -> str:
-        return " (the parts' own norms, squared and summed)" if self.summed else ""
+        if self.summed:
+            return f"the additive kernel with beta {listed} (the norms of the parts as given, squared and summed)"
+        return f"the {'product' if others else 'exponential'} kernel with beta {listed}"
 
 
 class FeatureNorm(Kernel, frozen=True, tag="features"):
@@ -228,10 +222,7 @@ class FeatureNorm(Kernel, frozen=True, tag="features"):
     dimension: Count  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def in_words(self) -> str:
-        return f"the kernel of {plural(self.rank, 'feature')} ({self.phi})"
-
-    def aside(self) -> str:
-        return " (the norm of the weights)"
+        return f"the kernel of {plural(self.rank, 'feature')} ({self.phi}; the norm of the weights as given)"
 
 
 class BandLimitedNorm(Kernel, frozen=True, tag="band-limited"):
@@ -428,21 +419,6 @@ class RkhsBall(RewardBall, frozen=True, tag="rkhs-ball"):
     actions: Count = 1
     no_radius: ClassVar[str] = "An RkhsBall names its kernel: there is no beta left to choose; use `relation.kernel`."
 
-    @staticmethod
-    def from_people(n: int, kernel: object, norm: float, actions: int = 1) -> "RkhsBall":
-        """Returns the relation for the mean of n people's functions; replacing one of them moves the mean by 2 norm/n.
-
-        Args:
-            n: The number of people.
-            kernel: The kernel in which norms are measured.
-            norm: The largest norm of one person's function.
-            actions: The number of functions, one for each action.
-
-        """
-        n = count("people", n)
-        radius = positive("2 norm/people", 2 * positive("norm", norm) / n)
-        return RkhsBall(radius, _kernel("kernel", kernel), people=n, actions=actions)  # pyright: ignore[reportArgumentType]
-
     @property
     def sup_radius(self) -> float:
         """|f(x)| <= |f| sqrt(K(x, x))."""
@@ -460,8 +436,8 @@ class RkhsBall(RewardBall, frozen=True, tag="rkhs-ball"):
         )
 
     def bounds(self) -> str:
-        norm = f"norm at most {self.radius:g}{self.kernel.aside()}"
-        return f"rewards whose difference has {norm} in {self.kernel.in_words()}{_each(self.actions)}"
+        difference = f"rewards whose difference has norm at most {self.radius:g} in {self.kernel.in_words()}"
+        return f"{difference}{_each(self.actions)}"
 
 
 def people(n: int, low: float, high: float, slope: float, actions: int = 1) -> LipschitzBall:

@@ -115,6 +115,10 @@ def _is_data(part: object) -> bool:
     return type(part).__module__ in ("builtins", "numpy") and not callable(part)
 
 
+def _coarsest_first(law: Law) -> float:
+    return -law.size
+
+
 class Transcript:
     """What was asked about people's data, what it cost, and what it promises. It is not copied."""
 
@@ -156,8 +160,6 @@ class Transcript:
         self._error = error
         self._simulated = simulated
         self._total: Cost | None = None
-        self._cost_of_last: Cost = self.cost
-        """What the last query cost."""
         self._asked: Query | None = None
         """What was asked for and not answered yet."""
         self._process = os.getpid()
@@ -171,17 +173,7 @@ class Transcript:
             if query.in_parts and any(query is one for one in self.queries):
                 self._asked = query
                 return
-            # The rounds of a fit share one law and one sensitivity: what the last one cost, the next one costs too.
-            last = self.queries[-1] if self.queries else None
-            if (
-                last is None
-                or last.law is not query.law
-                or last.sensitivity is not query.sensitivity
-                or last.in_parts is not query.in_parts
-            ):
-                asked = self._cost_of(query)
-            else:
-                asked = self._cost_of_last
+            asked = self._cost_of(query)
             total = asked if self._total is None else Cost.of_all([self._total, asked])
             if total is None or not total.at_most(self.cost) or len(self.queries) == MOST_QUERIES:
                 raise InvalidInput(
@@ -190,7 +182,6 @@ class Transcript:
                 )
             self._total = total
             self._asked = query
-            self._cost_of_last = asked
             self.queries.append(query)
 
     def _cost_of(self, query: Query) -> Cost:
@@ -262,15 +253,9 @@ class Transcript:
         expected_error: float | None = None,
     ) -> Certificate:
         """Returns the public part: what the queries so far promise; refused if one's noise is too small for it."""
-        # A law that many queries share is asked once what it is.
-        laws = {id(query.law): query.law for query in self.queries}
-        noise: dict[int, tuple[float, Family, AnyNorm]] = {
-            key: (law.size, law.family, law.norm) for key, law in laws.items()
-        }
-        queries = []
-        for query in self.queries:
-            size, family, norm = noise[id(query.law)]
-            queries.append(AnsweredQuery(norm, family, query.sensitivity, size))
+        queries = [
+            AnsweredQuery(query.law.norm, query.law.family, query.sensitivity, query.law.size) for query in self.queries
+        ]
         if self._simulated is not None:
             return Certificate(
                 method=method,
@@ -282,7 +267,7 @@ class Transcript:
             )
         pure = self.cost.mu is None and self.cost.delta == 0
         # Of each kind the finest noise: steps are powers of two, so what it says of rounding holds for the others.
-        finest = {type(laws[key]): laws[key] for key in sorted(noise, key=lambda key: -noise[key][0])}
+        finest = {type(law): law for law in sorted((query.law for query in self.queries), key=_coarsest_first)}
         drawn = [one for law in finest.values() for one in law.assumptions(self._largest, self._error)]
         counted = not _COUNTS_PARTS.isdisjoint(one.code for one in assumptions)
         if not all(_is_own_law(query.law) and (counted or not query.in_parts) for query in self.queries):

@@ -97,8 +97,7 @@ class RewardLearner(Method):
     def check(self, spaces: EnvironmentSpaces, steps: int) -> None:
         for private in self.rewards:
             if private.box.low != spaces.box.low or private.box.high != spaces.box.high:
-                here, there = private.box.beside(spaces.box)
-                raise InvalidInput(f"The private reward is defined on {here}, but states lie in {there}.")
+                raise InvalidInput(f"The private reward is defined on {private.box}, but states lie in {spaces.box}.")
             if isinstance(private, PrivateFunction):
                 private.require_as_issued()
             certificate = private.certificate

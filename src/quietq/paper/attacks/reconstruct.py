@@ -97,8 +97,7 @@ def reconstruct(
     true = None if truth is None else rewards_at(grid.states, truth)
     if isinstance(release, PrivateFunction):
         if release.box.low != box.low or release.box.high != box.high:
-            here, there = release.box.beside(box)
-            raise InvalidInput(f"The private reward is defined on {here}, but states lie in {there}.")
+            raise InvalidInput(f"The private reward is defined on {release.box}, but states lie in {box}.")
         rewards = rewards_at(grid.states, release)
         # K-norm noise goes into increments: where the released reward starts means nothing.
         blind = ("shift",) if release.certificate.method.endswith("k-norm") else ()
