@@ -130,21 +130,10 @@ def test_several_files_and_columns(quietq, ratings, tmp_path, box, ends):
     two = tmp_path / "two.parquet"
     pl.read_csv(ratings).with_columns(height=pl.col("where")).write_parquet(two)
     change = {"state": ["where", "height"], "box": box, "slope": None}
-    code, out, _ = quietq(command(f"{two} {two}", tmp_path / "reward.qq", **change))
+    code, _, _ = quietq(command(f"{two} {two}", tmp_path / "reward.qq", **change))
     assert code == 0
-    assert "Additive" not in out
     private = load(tmp_path / "reward.qq")
     assert (type(private).__name__, private.box.low) == ("PrivateModel", ends)
-
-
-def test_additivity_is_said(quietq, ratings, tmp_path):
-    two = tmp_path / "two.parquet"
-    pl.read_csv(ratings).with_columns(height=pl.col("where")).write_parquet(two)
-    change = {"state": ["where", "height"], "features": "additive"}
-    code, out, _ = quietq(command(two, tmp_path / "reward.qq", **change))
-    assert code == 0
-    assert "Additive: it is a sum of one function of each coordinate, and cannot hold interactions" in out
-    assert getattr(load(tmp_path / "reward.qq"), "summed")  # noqa: B009
 
 
 def test_embeddings_by_the_start_of_their_columns(quietq, ratings, choices, tmp_path):
@@ -263,7 +252,7 @@ def test_options_of_several_words(told, tmp_path):
         ({"noise": "path", "delta": 0}, "delta must be above 0"),
         ({"box": "0"}, "--box must be two numbers, LOW and HIGH, e.g. --box -1 1, not '0 --low'."),
         ({"box": ["0 1", "0 1"]}, "box has 2 dimensions, but a state has 1 columns"),
-        ({"state": ["where", "score"]}, "slope is for one coordinate or Splines(additive=True)"),
+        ({"state": ["where", "score"]}, "slope is for one coordinate, and a model"),
         ({"slope": None}, "slope must be declared"),
         ({"features": "linear"}, "'linear'"),
         ({"left": "where"}, "ratings have no --left: leave it out, or say --kind comparisons."),

@@ -424,7 +424,7 @@ def kernels() -> Any:
 @case("noise/feature maps")
 def feature_maps() -> Any:
     x = generator().random((20, 2))
-    maps = (qq.Fourier.draw(2, 6, 0.5), qq.Splines(False).sized(2), qq.Columns().sized(2),
+    maps = (qq.Fourier.draw(2, 6, 0.5), qq.Columns().sized(2),
             qq.Polynomials(2, (((0, 1),), ((1, 1),), ((0, 2),), ((0, 1), (1, 1)))))  # fmt: skip
     return [[one.to_dict(), one(x)] for one in maps]
 
@@ -513,12 +513,6 @@ def one_coordinate(options: dict[str, Any]) -> Any:
     return in_both_ways(ratings_of_one, lambda source, **more: qq.privatise(source, budget(), **options, **more))
 
 
-@case("ratings/additive splines")
-def additive_splines() -> Any:
-    read = lambda: ratings(features=qq.Splines(additive=True), slope=2)  # noqa: E731
-    return in_both_ways(read, lambda it, **more: qq.privatise(it, budget(), **more))
-
-
 def of_rows(noise: str, read: Callable[[], Any], **options: Any) -> Any:
     return in_both_ways(read, lambda it, **more: qq.privatise(it, budget(), noise=noise, **options, **more))
 
@@ -552,7 +546,7 @@ def rated_actions(noise: str) -> Any:
 
 @cases("ratings/features", {
     "Fourier": lambda: qq.Fourier.draw(2, 6, 0.5),
-    "Splines": lambda: qq.Splines(additive=False), "Columns": lambda: qq.Columns(),
+    "Columns": lambda: qq.Columns(),
     "Polynomials": lambda: qq.Polynomials(2, (((0, 1),), ((1, 1),), ((0, 1), (1, 1)))),
 })  # fmt: skip
 def rated_with_features(features: Callable[[], Any]) -> Any:

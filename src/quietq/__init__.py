@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Box as Box,
         Columns as Columns,
         Fourier as Fourier,
-        Splines as Splines,
     )
     from quietq.privacy import (
         Accountant as Accountant,
@@ -69,7 +68,7 @@ _ROOMS = {
     "feedback": "Comparisons Ratings Sessions",
     "ledger": "Ledger",
     "mechanisms": "GaussianProcessMechanism clone evaluate_policies plan privatise",
-    "noise": "Box Columns Fourier Splines",
+    "noise": "Box Columns Fourier",
     "privacy": (
         "Accountant Assumption Budget BudgetExhausted Certificate Code Cost EngineFailed Exponential InvalidInput "
         "LipschitzBall MissingExtra NoRkhsRadius PrivacyWarning QuietqError RkhsBall SupBall Trajectories explain "

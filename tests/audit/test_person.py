@@ -12,7 +12,6 @@ from quietq.audit.draws import BestTest
 from quietq.audit.finding import Promise
 from quietq.feedback import Ratings
 from quietq.mechanisms.candidates import choose
-from quietq.noise.feature_maps import Splines
 
 SURE = 1 - 1e-6
 PEOPLE = 40
@@ -91,20 +90,6 @@ def test_noise_on_knots_keeps_its_promise(noise: Any, releases: int) -> None:
     assert (found.promise.mu is None) == (noise == "k-norm") == (test.mu is None)
     assert 0.55 < found.by_mu.accuracy < found.promise.right_guesses + 0.05
     assert test.mu is None or 0.5 * budget.mu < test.mu <= budget.mu
-
-
-def test_two_coordinates_are_one_release() -> None:
-    rng = np.random.default_rng(4)
-    data = pl.DataFrame({"who": np.arange(20), "x": rng.random(20), "y": rng.random(20), "mark": rng.random(20)})
-    reading: dict[str, Any] = {"box": [(0, 1), (0, 1)], "people": 20, "features": Splines(additive=True)}
-    reading |= {"person": "who", "state": ["x", "y"], "rating": "mark"}
-    low, high = (replaced(data, 3, [(0.5, 0.5, mark)]) for mark in (0.0, 1.0))  # type: ignore[arg-type]
-    test = best_test(high, low, noise="auto", **reading)
-    found = test.audit(40, confidence=SURE)
-    assert test.mu is not None
-    assert 0.7 * MU_ONE.mu < test.mu <= MU_ONE.mu
-    assert found.by_mu.accuracy > 0.55
-    assert found.verdict == "consistent"
 
 
 def test_nothing_changes_nothing() -> None:

@@ -22,7 +22,7 @@ from quietq.feedback.row_statistics import (
 from quietq.feedback.spaces import Spaces
 from quietq.feedback.statistic import Vector
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import Categorical, Columns, Fourier, Polynomials, Splines
+from quietq.noise.feature_maps import Categorical, Columns, Fourier, Polynomials
 
 RNG = np.random.default_rng(0)
 SPACES = Spaces(Box.of([(0, 1)] * 2), 3)
@@ -30,7 +30,6 @@ SMOOTH = Polynomials(2, ((), ((0, 1),), ((1, 3),), ((0, 1), (1, 2))))
 MAPS = {
     "polynomials": SMOOTH,
     "fourier": Fourier.draw(2, 33, width=0.3),
-    "splines": Splines(additive=False).sized(2),
     "columns": Columns().sized(2),
 }
 SIZES = [1, 2, 3, 40, 1, 300, 7, 8, 9, 64, 1, 1000, 5]

@@ -26,7 +26,7 @@ def mean_with(states, ratings, slope, count, levels=16):
     rows = pl.concat([rows, pl.DataFrame({"person": [1], "state": [0.5], "rating": [0.5]})])
     if levels == 16:
         return Ratings.read(rows, box=(0, 1), low=0, high=1, slope=slope, people=count)
-    extension = Extension(1, 0.0, 1.0, slope, levels)
+    extension = Extension(0.0, 1.0, slope, levels)
     read = read_people(rows, SCHEMA, extension, count)
     return Ratings(box=UNIT, low=0.0, high=1.0, slope=extension.slope, **read)
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from people_data import GRID, LEVELS, ROUNDING, frame
 
-from quietq import Exponential, RkhsBall
+from quietq import Exponential
 from quietq.feedback import Ratings
 from quietq.mechanisms.knots import IncrementNoise, least_shape
-from quietq.noise.feature_maps import Splines
 from quietq.privacy.relations import LipschitzBall
 
 nasty = st.sampled_from([0.0, 1.0, -0.0, 0.5, math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-320, -0.1, 1.1, 2.0])
@@ -100,29 +99,3 @@ def test_a_million_rows_of_one_person_count_once():
     other = Ratings.read(quiet, **settings).functions()[0](GRID)
     assert np.abs(one - other).max() <= 0.1 * 0.5 * ROUNDING  # from neutral to anything
     assert np.abs(np.diff(one - other)).max() * 2**LEVELS <= 0.1 * ROUNDING
-
-
-two_dimensional = st.lists(st.tuples(state, state, number), max_size=6)
-
-
-@settings(max_examples=50)
-@given(two_dimensional, two_dimensional, two_dimensional)
-def test_additive_functions_keep_the_radius(others, before, after):
-    def means(theirs):
-        flat = [("other", *r) for r in others] + [("one", *r) for r in theirs] + [("anchor", 0.5, 0.5, 0.0)]
-        data = pl.DataFrame(flat, schema=["person", "a", "b", "rating"], orient="row", strict=False)
-        people = Ratings.read(
-            data, box=[(0, 1), (0, 1)], low=-1, high=1, slope=2, people=4, state=["a", "b"],
-            features=Splines(additive=True),
-        )  # fmt: skip
-        return people, [f(GRID) for f in people.functions()]
-
-    people, one = means(before)
-    _, other = means(after)
-    assert isinstance(people.relation, RkhsBall)
-    kernel = people.relation.kernel
-    assert isinstance(kernel, Exponential)
-    assert kernel.summed
-    parts = [Exponential(beta) for beta in kernel.betas]
-    moved = math.hypot(*(k.norm_on(GRID, a - b) for k, a, b in zip(parts, one, other, strict=True)))
-    assert moved <= people.relation.radius * ROUNDING

@@ -125,7 +125,7 @@ def test_no_data_in_repr():
 def test_tallies_merge():
     rng = np.random.default_rng(5)
     x, y = np.sort(rng.random(12)), rng.random(12)
-    extension = Extension(1, low=0, high=1, slope=2)
+    extension = Extension(low=0, high=1, slope=2)
     both, first, second = (extension.empty() for _ in range(3))
     extension.add(both, np.array([0, 6]), {"x0": x, "rating": y})
     extension.add(first, np.array([0]), {"x0": x[:6], "rating": y[:6]})

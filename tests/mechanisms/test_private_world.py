@@ -17,7 +17,6 @@ from quietq import (
     Fourier,
     InvalidInput,
     PrivateWorld,
-    Splines,
     WorldModel,
     load,
     privatise,
@@ -93,10 +92,9 @@ def test_directions_that_features_never_take_have_no_slope(rounding):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", [Fourier.draw(3, 10, 1.5), Splines(additive=True, pieces=3)])
-def test_so_they_are_from_other_features(features):
+def test_so_they_are_from_other_features():
     """Within a few times the scatter, where people were."""
-    model = WorldModel(features=features)
+    model = WorldModel(features=Fourier.draw(3, 10, 1.5))
     world = privatise(read(rows_of(2000), 2000), BUDGET, world=model, simulate=0)
     states = np.random.default_rng(1).uniform(-0.6, 0.6, (100, 2))
     expected = [states @ MATRIX.T + PUSH * push for push in (-1, 1)]

@@ -14,7 +14,6 @@ from quietq.mechanisms import privatise
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.knots import least_shape
 from quietq.mechanisms.release import simulate
-from quietq.noise.feature_maps import Splines
 from quietq.released import PrivateKnots, PrivateTable
 
 BUDGET = Budget(0.9, 1e-4)
@@ -135,22 +134,6 @@ def test_simulations_are_marked_reproducible_and_free():
         assert one.certificate.reproducible
         np.testing.assert_array_equal(one(np.linspace(0, 1, 5)), same(np.linspace(0, 1, 5)))
     assert ledger.spending.spent_mu == 0
-
-
-def test_several_dimensions():
-    rng = np.random.default_rng(0)
-    data = pl.DataFrame(
-        {"person": np.arange(200) % 50, "a": rng.random(200), "b": rng.random(200), "rating": rng.random(200)}
-    )
-    kwargs = {"low": 0, "high": 1, "slope": 1, "people": 50, "state": ["a", "b"]}
-    flat = Ratings.read(data, box=[(0, 1), (0, 1)], features=Splines(additive=True), **kwargs)
-    private = privatise(flat, BUDGET)
-    assert isinstance(private, PrivateTable)
-    assert private.summed
-    assert "without interactions" in str(private.certificate)
-    assert private([[0.1, 0.2], [0.3, 0.4]]).shape == (2,)
-    with pytest.raises(InvalidInput, match="one dimension only"):
-        privatise(flat, BUDGET, noise="k-norm", simulate=0)
 
 
 def test_functions_of_your_own():

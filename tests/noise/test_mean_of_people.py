@@ -59,13 +59,13 @@ def bounded_mean(extension: Extension, tally: Tally, count: int) -> tuple[list[R
     """At the grid points, as `Extension.mean` computes it with a bound of its error, and in fractions."""
     begin, kinks, left, parts = tally.sums
     unit = 2**extension.bits
-    cells = np.append(0, np.cumsum(np.cumsum(kinks[0]))[:-1])
+    cells = np.append(0, np.cumsum(np.cumsum(kinks))[:-1])
     low, high, people = Fraction(extension.low), Fraction(extension.high), tally.people
     start = people * low + Fraction(int(begin[0]), 2**32) * (high - low)
     middle, step = (extension.low + extension.high) / 2, extension.slope / 2 / 2**extension.levels
     nobody = Rounded(middle).times(count - people)
     found, exact = [], []
-    for cell, more, part in zip(cells, np.cumsum(left[0]), np.cumsum(parts[0]), strict=True):
+    for cell, more, part in zip(cells, np.cumsum(left), np.cumsum(parts), strict=True):
         place = (int(cell) + int(more)) * unit + int(part)
         whole, further = divmod(place, unit)
         rise = Rounded(float(whole)).plus(Rounded(further / unit)).times(step)
@@ -81,7 +81,7 @@ def crowds() -> list[tuple[Extension, Tally, int]]:
     found = []
     for low, high in ((-1.0, 0.99), (-0.3, 0.3), (0.1, 0.7), (-7e5, 7e5 + 0.1)):
         for steepness in (1.0, 37.3, 1e4, 9.9e7):
-            extension = Extension(1, low, high, steepness * (high - low), levels)
+            extension = Extension(low, high, steepness * (high - low), levels)
             jumps = [(np.array([0, 3 / 16, 4 / 16, 7 / 16, 8 / 16, 1]), np.array([low, low, high, high, low, high]))]
             ramps = [(np.linspace(0, 1, 9), np.linspace(low, high, 9))]
             anybody = [(np.sort(rng.random(5)), rng.uniform(low, high, 5)) for _ in range(7)]
@@ -99,7 +99,7 @@ def test_thirteen_roundings_are_all_there_are() -> None:
         cells, people = 2**extension.levels, ratings_of(extension, tally, count)
         size, mean = Fraction(max(abs(extension.low), abs(extension.high))), people.functions()[0]
         values, exact = bounded_mean(extension, tally, count)
-        assert extension.mean(tally, count)[0].tolist() == [one.value for one in values]
+        assert extension.mean(tally, count).tolist() == [one.value for one in values]
         for part in (0.5, 1 - 2.0**-20, int(rng.integers(1, 2**20)) * 2.0**-20):
             lines = [between(values[cell], values[cell + 1], part, cells) for cell in range(cells)]
             assert mean((np.arange(cells) + part) / cells).tolist() == [one.value for one in lines]
@@ -116,7 +116,7 @@ def test_thirteen_roundings_are_all_there_are() -> None:
 @pytest.mark.parametrize("doublings", [10, 24])
 def test_a_crowd_at_the_end_of_its_range_hides_one_who_is_not(noise: str, doublings: int) -> None:
     """All values at 0 are rounded up, so that people who end at the top end above it; with one other they do not."""
-    extension, at_zero = Extension(1, low=0, high=1, slope=2, levels=16), (2**31 + 0.6) / 2**32
+    extension, at_zero = Extension(low=0, high=1, slope=2, levels=16), (2**31 + 0.6) / 2**32
     top = np.linspace((1 - at_zero) / 2, 1, 257)
     rising = np.append(0.0, top), np.append(at_zero, np.ones(257))
     crowd, count, query = tally_of(extension, rising), 2**doublings + 1, None
@@ -133,5 +133,5 @@ def test_a_crowd_at_the_end_of_its_range_hides_one_who_is_not(noise: str, doubli
     assert 1 < everybody.max() <= ratings.largest <= 1 + 2.0**-32
     assert query is not None
     assert 0.3 < query.law.distance(one - other) / query.sensitivity <= 1
-    alone = [extension.mean(tally_of(extension, person), 1)[0] for person in (rising, (top, np.zeros(257)))]
+    alone = [extension.mean(tally_of(extension, person), 1) for person in (rising, (top, np.zeros(257)))]
     assert max(np.abs(function).max() for function in alone) <= 1 + 2.0**-33

@@ -12,7 +12,6 @@ from quietq.noise.feature_maps import (
     FeatureMap,
     Fourier,
     Polynomials,
-    Splines,
     smooth_prior,
 )
 from quietq.privacy.checks import read_record
@@ -69,8 +68,6 @@ def test_what_is_no_map_is_refused(change):
 MAPS = {
     "polynomials": by_size(3, 40),
     "fourier": Fourier.draw(3, 20, width=0.3),
-    "splines": Splines(additive=False, pieces=2, dimension=3),
-    "additive": Splines(additive=True, pieces=3, dimension=3),
     "columns": Columns(dimension=3),
     "categorical": Categorical(tuple("abcde")),
 }
@@ -89,9 +86,6 @@ def test_every_map_is_data(features):
 
 
 HOSTILE = [
-    {"kind": "splines", "additive": False, "pieces": 4096, "dimension": 10**15},
-    {"kind": "splines", "additive": True, "pieces": 4, "dimension": 10**15},
-    {"kind": "splines", "additive": 1, "pieces": 4, "dimension": 2},
     *({"kind": "columns", "prefix": "", "dimension": one} for one in (None, "", [], {}, -1, True, 1e3, 10**9)),
     {"kind": "polynomials", "dimension": 600, "terms": [[[i, 1] for i in range(600)]]},
     {"kind": "categorical", "items": ["a", "a"]},
@@ -110,16 +104,11 @@ def test_hostile_maps_are_refused_at_once(record):
         map_of(record)
 
 
-@pytest.mark.parametrize("features", [Columns(), Splines(additive=True), Splines(additive=False)], ids=str)
-def test_a_map_for_no_coordinates_is_in_no_release(features):
+def test_a_map_for_no_coordinates_is_in_no_release():
+    features = Columns()
     box, knots, none = Box.of((0, 1)), np.array([[0.0, 1.0]]), Certificate(method="reward/rounds", standing="none")
     with pytest.raises(InvalidRelease, match="must fit"):
         PrivateModel(features, np.zeros(1), np.zeros(features.rank), knots, None, None, box, none).check()
-
-
-def test_too_many_splines_are_refused():
-    with pytest.raises(InvalidInput, match="take fewer pieces"):
-        Splines(additive=False).sized(8)
 
 
 def test_items_are_found_by_name():

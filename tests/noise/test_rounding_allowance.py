@@ -212,14 +212,14 @@ def test_a_mean_of_people_is_as_exact_as_it_is_taken_to_be(slope: float) -> None
     rng, levels, crowd, box = np.random.default_rng(8), 9, 60, Box.of((-1.7, 0.3))
     worst = Fraction(0)
     for low, high in ((-1.0, 1.0), (0.1, 0.7)):
-        extension, count = Extension(1, low=low, high=high, slope=slope * (high - low), levels=levels), crowd + 3
+        extension, count = Extension(low=low, high=high, slope=slope * (high - low), levels=levels), crowd + 3
         tally = extension.empty()
         x, ratings = np.sort(rng.random((crowd, 4)), axis=1), rng.choice([low, high, rng.uniform(low, high)], 4 * crowd)
         extension.add(tally, np.arange(0, 4 * crowd, 4), {"x0": x.ravel(), "rating": ratings})
         begin, kinks, cells, parts = tally.sums
         steps = [Fraction(int(a)) + Fraction(int(b)) + Fraction(int(c), 2**extension.bits)
-                 for a, b, c in zip(*(np.concatenate([[0], np.cumsum(kinks[0])]).cumsum()[: 2**levels + 1],
-                                      np.cumsum(cells[0]), np.cumsum(parts[0])), strict=True)]  # fmt: skip
+                 for a, b, c in zip(*(np.concatenate([[0], np.cumsum(kinks)]).cumsum()[: 2**levels + 1],
+                                      np.cumsum(cells), np.cumsum(parts)), strict=True)]  # fmt: skip
         middle = (Fraction(low) + Fraction(high)) / 2
         start = crowd * Fraction(low) + Fraction(int(begin[0]), 2**32) * (Fraction(high) - Fraction(low))
         rise = Fraction(extension.slope) / 2 / 2**levels
@@ -250,7 +250,7 @@ def test_one_of_millions_of_people(doublings: int) -> None:
     """Two tallies that differ in one person, as they are released: what rounding adds is in the sensitivity."""
     rng, levels, crowd = np.random.default_rng(3), 16, 1000
     count = crowd * 2**doublings + 1
-    extension = Extension(1, low=0, high=1, slope=3, levels=levels)
+    extension = Extension(low=0, high=1, slope=3, levels=levels)
     everybody = extension.empty()
     x = np.sort(rng.random((crowd, 3)), axis=1).ravel()
     extension.add(everybody, np.arange(0, 3 * crowd, 3), {"x0": x, "rating": rng.random(3 * crowd)})
@@ -260,7 +260,7 @@ def test_one_of_millions_of_people(doublings: int) -> None:
     for place, rating in (([0.1, 0.7], [1.0, 0.0]), ([0.3, 0.8], [0.0, 1.0])):
         tally = extension.empty()
         extension.add(tally, np.array([0]), {"x0": np.array(place), "rating": np.array(rating)})
-        alone.append(extension.mean(tally, 1)[0] / count)
+        alone.append(extension.mean(tally, 1) / count)
         tally.merge(everybody)
         public = {"not_private": {}, "low": 0, "high": 1, "slope": extension.slope}
         group = Ratings(box=Box.of((0, 1)), people=count, first=extension, first_sum=tally, rows=None, **public)
@@ -278,7 +278,7 @@ def test_a_tally_is_exact_and_knows_no_order() -> None:
     rng, levels, count = np.random.default_rng(4), 5, 40
     x, y = np.sort(rng.random((count, 3)), axis=1), rng.random((count, 3))
     orders = [np.arange(count), rng.permutation(count)]
-    extension, tallies = Extension(1, low=0, high=1, slope=2, levels=levels), []
+    extension, tallies = Extension(low=0, high=1, slope=2, levels=levels), []
     for order in orders:
         tally = extension.empty()
         for part in np.array_split(order, 3 + len(tallies)):
@@ -287,7 +287,7 @@ def test_a_tally_is_exact_and_knows_no_order() -> None:
             extension.add(other, np.arange(0, 3 * len(part), 3), columns)
             tally.merge(other)
         tallies.append(tally)
-    first, second = (extension.mean(tally, count)[0] * count for tally in tallies)
+    first, second = (extension.mean(tally, count) * count for tally in tallies)
     assert first.tobytes() == second.tobytes()
     pairs = zip(x.tolist(), y.tolist(), strict=True)
     rows = [[(Fraction(a), Fraction(b)) for a, b in zip(*each, strict=True)] for each in pairs]

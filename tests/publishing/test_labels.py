@@ -66,13 +66,6 @@ WARM, BOTH = ("warmth",), ("warmth", "light")
 RELEASED = {
     "table": (lambda: qq.privatise(ratings(state="warmth", box=(15, 25), slope=4), BUDGET, noise="path"), WARM, ()),
     "knots": (lambda: qq.privatise(ratings(state="warmth", box=(15, 25), slope=4), BUDGET, noise="knots"), WARM, ()),
-    "sum": (
-        lambda: qq.privatise(
-            ratings(state=BOTH, box=BOX, slope=4, features=qq.Splines(additive=True)), BUDGET, noise="path"
-        ),
-        BOTH,
-        (),
-    ),
     "model": (lambda: qq.privatise(ratings(state=BOTH, box=BOX), BUDGET), BOTH, ()),
     "model of actions": (
         lambda: qq.privatise(ratings(state=BOTH, box=BOX, action="window", actions=["open", "shut"]), BUDGET),

@@ -187,11 +187,10 @@ def reward(
     person: Person = None,
     engine: Engine = None,
     features: Annotated[
-        Literal["additive", "columns"] | None,
+        Literal["columns"] | None,
         typer.Option(
             metavar="MODEL",
-            help="additive: one function of each coordinate, summed, which cannot hold interactions. columns: linear "
-            "in the coordinates, for embeddings. Default: a model with interactions.",
+            help="columns: linear in the coordinates, for embeddings. Default: a model with interactions.",
         ),
     ] = None,
     items: Annotated[
@@ -225,8 +224,7 @@ def reward(
     slope: Annotated[
         float | None,
         typer.Option(
-            help="Most that a person's reward changes over the whole width of the box; public. For one coordinate, or "
-            "with --features additive.",
+            help="Most that a person's reward changes over the whole width of the box; public. For one coordinate.",
             rich_help_panel=OF_RATINGS,
         ),
     ] = None,
@@ -320,7 +318,7 @@ def reward(
     if option is not None:
         arguments["options"] = arguments.pop("option")
     if features is not None:
-        arguments["features"] = qq.Splines(additive=True) if features == "additive" else qq.Columns()
+        arguments["features"] = qq.Columns()
     read = partial(
         FEEDBACK[kind].read,
         files,
@@ -355,10 +353,6 @@ def reward(
         "not_private": group.not_private,
     }
     lines: list[object] = [private.certificate]
-    if features == "additive":
-        lines.append(
-            "Additive: it is a sum of one function of each coordinate, and cannot hold interactions of two of them."
-        )
     lines.append(f"\nMay be published: {out}" + ("" if plot is None else f" and {plot}"))
     answer(as_json, record, *lines, counts_in_words(group.not_private))
 

@@ -61,24 +61,21 @@ _STEEPEST = 1e8
 
 @dataclass(frozen=True)
 class Extension(Statistic):
-    """Each person's function on the grid {0, 2^-levels, ..., 1} of every coordinate, summed as kinks.
+    """Each person's function on the grid {0, 2^-levels, ..., 1}, summed as kinks.
 
     In floating point the kernel's norm would amplify the rounding errors of a million people beyond what one of them
     can do, so sums are whole numbers, and no kink's place is rounded: each function keeps its range and slope exactly,
-    however many rows there are. The four sums are, for each coordinate: the values at 0 above the lowest, in shares of
-    the range; the changes of slope up to each grid point since the one before, in units of slope/2; and how far left of
-    the grid point these changes lie in all, in cells and parts of a cell.
-
-    With d coordinates a rating y is split evenly: y/d for each coordinate's own function, of range [low/d, high/d].
+    however many rows there are. The four sums are the values at 0 above the lowest, in shares of the range; the changes
+    of slope up to each grid point since the one before, in units of slope/2; and how far left of the grid point these
+    changes lie in all, in cells and parts of a cell.
     """
 
-    dimension: int
     low: float
     """smallest reward that a person can give"""
     high: float
     """largest reward that a person can give"""
     slope: float
-    """most that a person's reward changes over the whole width of the box, in each coordinate"""
+    """most that a person's reward changes over the whole width of the box"""
     levels: int = 16
 
     def __post_init__(self) -> None:
@@ -91,8 +88,8 @@ class Extension(Statistic):
             raise InvalidInput(f"slope must be at most {_STEEPEST:g} times high - low, not {self.slope!r}.")
 
     def empty(self) -> Tally:
-        kinks, cells, parts = np.zeros((3, self.dimension, 2**self.levels + 1), np.int64)
-        return Tally(0, [np.zeros(self.dimension, object), kinks, cells, parts])
+        kinks, cells, parts = np.zeros((3, 2**self.levels + 1), np.int64)
+        return Tally(0, [np.zeros(1, object), kinks, cells, parts])
 
     @property
     def bits(self) -> int:
@@ -103,45 +100,10 @@ class Extension(Statistic):
         return min(53 - self.levels, 47)
 
     def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
-        """Adds people whose rows are in the order of x0. Coordinates must lie in [0, 1] and ratings in the range."""
-        *places, ratings = columns.values()
-        share = 1 / self.dimension
-        for i, x in enumerate(places):
-            order = slice(None)
-            if i > 0:
-                who = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(ratings)))
-                order = np.lexsort((x, who))
-            sums = [tally.sums[0][i : i + 1], *(each[i] for each in tally.sums[1:])]
-            self._add(sums, starts, x[order], ratings[order] * share, self.low * share, self.high * share)
-        tally.people += len(starts)
-
-    def mean(self, tally: Tally, count: int) -> Float[np.ndarray, "dimension grid"]:
-        """Returns the mean to some places of float64 (`noise.rounding.FLOAT64`), which counts what is rounded here."""
-        begin, kinks, cells, parts = tally.sums
-        carried, parts = np.divmod(parts, 2**self.bits)
-        over, parts = np.divmod(np.cumsum(parts, axis=1), 2**self.bits)
-        cells = np.cumsum(cells + carried, axis=1) + over
-        cells[:, 1:] += np.cumsum(np.cumsum(kinks, axis=1)[:, :-1], axis=1)
-        rises = self.slope / 2 / 2**self.levels * (cells + parts / 2**self.bits)
-        share = 1 / self.dimension
-        low, high, middle = self.low * share, self.high * share, (self.low + self.high) / 2 * share
-        span = Fraction(high) - Fraction(low)
-        starts = np.array([float(tally.people * Fraction(low) + Fraction(total, _SHARES) * span) for total in begin])
-        summed = starts[:, None] + rises
-        # Nothing reaches these ends, as long as tallies are what they seem: no refusal may hang on a sum.
-        beyond = self.beyond * share
-        return np.clip((summed + (count - tally.people) * middle) / count, low - beyond, high + beyond)
-
-    @property
-    def beyond(self) -> float:
-        """How far beyond the range a mean may be, for rounding's sake."""
-        return (self.high - self.low) * _BEYOND
-
-    def _add(
-        self, sums: list[np.ndarray], starts: Starts, x: np.ndarray, y: np.ndarray, low: float, high: float
-    ) -> None:
+        """Adds people whose rows are in the order of x0, which must lie in [0, 1], with ratings in the range."""
+        x, y = columns.values()
         slope, unit = self.slope, 2.0 ** (1 - self.bits - self.levels)
-        at_zero, kinks, cells, parts = sums
+        at_zero, kinks, cells, parts = tally.sums
         fit, since = 2 ** (61 - self.bits), 0  # rows whose kinks' parts surely fit into an integer of 64 bits
         lengths = np.diff(starts, append=len(x))
         for length in np.unique(lengths):
@@ -151,10 +113,10 @@ class Extension(Statistic):
                 rows = some + np.arange(length)[:, None]
                 states, ratings = np.rint(x[rows] / unit) * unit, y[rows]
                 lowest, highest = ratings.min(axis=0), ratings.max(axis=0)
-                *falls, upper_at_zero = cones(states, ratings - lowest, high - lowest, slope, unit)
-                *rises, lower_at_zero = cones(states, highest - ratings, highest - low, slope, unit)
-                above = (lowest - low + slope * upper_at_zero) / (high - low)
-                below = (highest - low - slope * lower_at_zero) / (high - low)
+                *falls, upper_at_zero = cones(states, ratings - lowest, self.high - lowest, slope, unit)
+                *rises, lower_at_zero = cones(states, highest - ratings, highest - self.low, slope, unit)
+                above = (lowest - self.low + slope * upper_at_zero) / (self.high - self.low)
+                below = (highest - self.low - slope * lower_at_zero) / (self.high - self.low)
                 shares = np.clip((above + below) / 2, 0.0, 1.0)
                 at_zero += int(np.rint(shares * _SHARES).astype(np.int64).sum())
                 self._add_kinks(np.subtract, kinks, parts, falls)
@@ -164,6 +126,27 @@ class Extension(Statistic):
                     self._carry(cells, parts)
                     since = 0
         self._carry(cells, parts)
+        tally.people += len(starts)
+
+    def mean(self, tally: Tally, count: int) -> Float[np.ndarray, " grid"]:
+        """Returns the mean to some places of float64 (`noise.rounding.FLOAT64`), which counts what is rounded here."""
+        begin, kinks, cells, parts = tally.sums
+        carried, parts = np.divmod(parts, 2**self.bits)
+        over, parts = np.divmod(np.cumsum(parts), 2**self.bits)
+        cells = np.cumsum(cells + carried) + over
+        cells[1:] += np.cumsum(np.cumsum(kinks)[:-1])
+        rises = self.slope / 2 / 2**self.levels * (cells + parts / 2**self.bits)
+        span = Fraction(self.high) - Fraction(self.low)
+        start = float(tally.people * Fraction(self.low) + Fraction(begin.item(), _SHARES) * span)
+        middle = (self.low + self.high) / 2
+        # Nothing reaches these ends, as long as tallies are what they seem: no refusal may hang on a sum.
+        least, most = self.low - self.beyond, self.high + self.beyond
+        return np.clip((start + rises + (count - tally.people) * middle) / count, least, most)
+
+    @property
+    def beyond(self) -> float:
+        """How far beyond the range a mean may be, for rounding's sake."""
+        return (self.high - self.low) * _BEYOND
 
     def _add_kinks(self, add: np.ufunc, kinks: np.ndarray, parts: np.ndarray, places: list[np.ndarray]) -> None:
         """Adds how many places lie just left of each grid point or on it, and by how many parts of a cell in all."""

@@ -127,7 +127,7 @@ class Feedback:
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         """The mean reward, one function per coordinate, if it is one. THE SECRET: it must not be published."""
-        raise InvalidInput("Only ratings in one dimension, or with additive splines, are functions.")
+        raise InvalidInput("Only ratings in one dimension are functions.")
 
     def mean(self, statistic: Statistic) -> np.ndarray:
         """The mean of a statistic over all people, each clipped to its bound. THE SECRET: it must not be published."""

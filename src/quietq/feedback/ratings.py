@@ -22,18 +22,11 @@ from quietq.feedback.feedback import (
 from quietq.feedback.row_statistics import Marginals, Squared
 from quietq.feedback.statistic import Statistic
 from quietq.noise.box import Box, Domain
-from quietq.noise.feature_maps import FeatureMap, Splines
+from quietq.noise.feature_maps import FeatureMap
 from quietq.privacy.assumptions import Assumption, Code
 from quietq.privacy.checks import ends
 from quietq.privacy.errors import InvalidInput
-from quietq.privacy.relations import (
-    Exponential,
-    LipschitzBall,
-    OnePerson,
-    Relation,
-    RkhsBall,
-    people as people_relation,
-)
+from quietq.privacy.relations import OnePerson, Relation, people as people_relation
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -42,9 +35,7 @@ class Ratings(Feedback):
 
     In one dimension each person is a function, the midpoint of the two extreme Lipschitz extensions of their ratings,
     and what is released is the mean of these. In several, one model is fitted to everybody's rows, and each person is
-    clipped to a bound in every round of that; interactions of coordinates are part of it. With
-    `features=Splines(additive=True)` a rating y at (x_1, ..., x_d) is split evenly instead, y/d for each coordinate's
-    own function of range [low/d, high/d].
+    clipped to a bound in every round of that.
 
     >>> import polars
     >>> ratings = polars.DataFrame({"person": ["a", "a", "b"], "state": [0.0, 1.0, 0.5], "rating": [0.0, 1.0, 1.0]})
@@ -90,8 +81,8 @@ class Ratings(Feedback):
                 list instead, or a file with a name in each line.
             low: The smallest rating; what is below counts as this.
             high: The largest rating.
-            slope: The most that one person's reward changes over the whole width of the box. Needed for functions of
-                one coordinate: in one dimension, or with `features=Splines(additive=True)`.
+            slope: The most that one person's reward changes over the whole width of the box. Needed in one
+                dimension, where each person is a function.
             people: How many people there are. Those without a usable row are neutral.
             action: The column that says which action is rated, if ratings depend on one.
             actions: The public list of actions; the reward has a value for each.
@@ -109,11 +100,10 @@ class Ratings(Feedback):
             raise InvalidInput("action, a column, and actions, the public list of them, belong together.")
         loss = None
         fields: dict[str, Field] = dict(state_fields("x", columns, region, used))
-        if action is not None or is_list(box) or _is_map(features) or (len(columns) > 1 and features is None):
+        if action is not None or is_list(box) or features is not None or len(columns) > 1:
             if slope is not None:
                 raise InvalidInput(
-                    "slope is for one coordinate or Splines(additive=True), and a model of everybody's rows has no use "
-                    "for it: leave it out."
+                    "slope is for one coordinate, and a model of everybody's rows has no use for it: leave it out."
                 )
             loss = Squared(len(columns), (low, high))
             if action is not None and actions is not None:
@@ -125,7 +115,7 @@ class Ratings(Feedback):
                 raise InvalidInput(
                     "slope must be declared: the most that one person's reward changes over the whole box."
                 )
-            first = Extension(len(columns), low, high, slope)
+            first = Extension(low, high, slope)
         fields["rating"] = Number(rating, "rating", low, high, clips=True)
         schema = Schema("ratings", person, fields)
         read = read_people(source, schema, first, people, engine=engine, keep=loss is not None)
@@ -141,12 +131,7 @@ class Ratings(Feedback):
     def relation(self) -> Relation:
         if self.asked is None:
             return OnePerson(self.people)
-        dimension, low, high, slope = self.asked.dimension, self.asked.low, self.asked.high, self.asked.slope
-        if dimension == 1:
-            return people_relation(self.people, low, high, slope)
-        ball = LipschitzBall((high - low) / dimension / self.people, 2 * slope / self.people)
-        kernel = Exponential((ball.best_beta(),) * dimension, summed=True)
-        return RkhsBall(kernel.radius_of([ball] * dimension), kernel, people=self.people)
+        return people_relation(self.people, self.asked.low, self.asked.high, self.asked.slope)
 
     @cached_property
     def largest(self) -> float:
@@ -156,21 +141,15 @@ class Ratings(Feedback):
     def clipped(self) -> tuple[Assumption, ...]:
         if self.asked is None:
             return super().clipped
-        ratings = Code.RATINGS_CLIPPED(self.low, self.high, self.asked.slope)
-        return (ratings,) if self.asked.dimension == 1 else (ratings, Code.SUM_BY_COORDINATE())
+        return (Code.RATINGS_CLIPPED(self.low, self.high, self.asked.slope),)
 
     def functions(self) -> list[Callable[[np.ndarray], np.ndarray]]:
         if self.asked is None:
             return super().functions()
-        return [_interpolator(mean, self.box.coordinate(i)) for i, mean in enumerate(self.mean(self.asked))]
+        return [_interpolator(self.mean(self.asked), self.box)]
 
     def __repr__(self) -> str:
         return f"Ratings(people={self.people}, box={self.box}, range=[{self.low:g}, {self.high:g}])"
-
-
-def _is_map(features: FeatureMap | None) -> bool:
-    """Says whether a model is made of it; additive splines are a function per coordinate instead."""
-    return features is not None and not (isinstance(features, Splines) and features.additive)
 
 
 def _interpolator(mean: np.ndarray, box: Box) -> Callable[[np.ndarray], np.ndarray]:

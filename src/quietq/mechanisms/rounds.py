@@ -29,7 +29,7 @@ from quietq.feedback.row_statistics import INDICATOR_WEIGHT, ClippedGradient, Lo
 from quietq.mechanisms.basis import Basis, StateLaw
 from quietq.mechanisms.release import Mechanism, Query, mean_of_people
 from quietq.noise.box import Box
-from quietq.noise.feature_maps import FeatureMap, Splines, variance_left_out
+from quietq.noise.feature_maps import FeatureMap, variance_left_out
 from quietq.privacy import Budget, Certificate, Relation
 from quietq.privacy.assumptions import Code
 from quietq.released.private_model import PrivateModel
@@ -126,7 +126,7 @@ class Rounds(Mechanism):
         self._tolerance = tolerance
         self._has_default_features = rows.features is None
         self._asks_where = rows.features is None or rows.features.stretches
-        self.remarks = self._remarks(rows.features)
+        self.remarks = self._remarks()
         self.every = Basis.of(rows.features, self.box.dimension, self.loss)
         """All directions that there are; `basis` leaves out those that are not worth their noise."""
         # The variance of one coordinate of a person's gradient: of a mean over as many rows as people have.
@@ -145,10 +145,8 @@ class Rounds(Mechanism):
         self._noise = 4 * self._variance_of_people / scale / self.rounds
         self.basis = self._worthwhile(self.every)
 
-    def _remarks(self, features: FeatureMap | None) -> tuple[str, ...]:
+    def _remarks(self) -> tuple[str, ...]:
         remarks = list(self.remarks if self._asks_where else ())
-        if isinstance(features, Splines) and features.additive:
-            remarks.append("The model is a sum of one function per coordinate: it has no interactions.")
         if self.loss.range is None:
             remarks.append("The reward is in log-odds and up to a constant, which choices do not identify.")
         return tuple(remarks)

@@ -18,5 +18,4 @@ from quietq.noise.feature_maps import (
     FeatureMap as FeatureMap,
     Fourier as Fourier,
     Polynomials as Polynomials,
-    Splines as Splines,
 )

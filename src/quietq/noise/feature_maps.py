@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from msgspec.structs import replace
 
-from quietq.privacy.checks import Count, Flag, Record, checked_by, count, positive, real
+from quietq.privacy.checks import Count, Record, checked_by, count, positive, real
 from quietq.privacy.errors import InvalidInput
 
 Array = Any
@@ -201,41 +201,6 @@ class Fourier(FeatureMap, frozen=True, dict=True, tag="fourier"):
         return math.sqrt(2) * xp.concatenate([xp.cos(angles), xp.sin(angles)], axis=-1)
 
 
-class Splines(FeatureMap, frozen=True, dict=True, tag="splines"):
-    """Piecewise linear functions on a grid: of each coordinate alone, summed, or products of them.
-
-    `additive=True` must be asked for by name, because it misleads where a reward has interactions: of two peaks in a
-    plane it makes one between them. Products, `additive=False`, are for few coordinates: there are (pieces + 1)^d.
-    """
-
-    additive: Flag
-    pieces: Annotated[int, checked_by(functools.partial(count, most=MOST_TERMS))] = 4
-    dimension: Dimension = 0  # pyright: ignore[reportIncompatibleMethodOverride]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if (not self.additive and self.dimension > 12) or self.rank > MOST_TERMS:  # 2^13 features at the least
-            raise InvalidInput(
-                f"Splines with {self.pieces} pieces in {self.dimension} coordinates are more than {MOST_TERMS} "
-                "features: take fewer pieces, or leave features out."
-            )
-
-    @property
-    def rank(self) -> int:
-        knots = self.pieces + 1
-        return self.dimension * knots if self.additive else knots**self.dimension
-
-    def __call__(self, points: Array, xp: ModuleType = np) -> Array:
-        grid = np.arange(self.pieces + 1)
-        hats = [xp.maximum(0.0, 1 - xp.abs(points[..., i : i + 1] * self.pieces - grid)) for i in range(self.dimension)]
-        if self.additive:
-            return xp.concatenate(hats, axis=-1)
-        product = hats[0]
-        for hat in hats[1:]:
-            product = (product[..., :, None] * hat[..., None, :]).reshape((*points.shape[:-1], -1))
-        return product
-
-
 class Columns(FeatureMap, frozen=True, dict=True, tag="columns"):
     """The coordinates themselves, from -1 to 1: for embeddings that a public, frozen encoder made.
 
@@ -309,12 +274,12 @@ class Categorical(FeatureMap, frozen=True, dict=True, tag="categorical"):
         return np.zeros(self.rank), share  # around 0, because the constant is one of what items can say
 
 
-AnyFeatureMap = Polynomials | Fourier | Splines | Categorical | Columns
+AnyFeatureMap = Polynomials | Fourier | Categorical | Columns
 
 
 def is_data(features: FeatureMap) -> bool:
     """Says whether it is one of the maps here, and not a class that somebody derived from them."""
-    return type(features) in (Polynomials, Fourier, Splines, Categorical, Columns)
+    return type(features) in (Polynomials, Fourier, Categorical, Columns)
 
 
 def stretch(points: Array, knots: Array, xp: ModuleType = np) -> Array:

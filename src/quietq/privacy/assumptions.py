@@ -135,12 +135,6 @@ class Code(Enum):
         SIGNER,
         "Each person counts as one function with values in [{:g}, {:g}] and slope at most {:g} per width of the box.",
     )
-    SUM_BY_COORDINATE = (
-        "sum-by-coordinate",
-        ENFORCED,
-        SIGNER,
-        "Each person's function is a sum of one function per coordinate, without interactions.",
-    )
     PERSON_CLIPPED = (
         "person-clipped",
         ENFORCED,

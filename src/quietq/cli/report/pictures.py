@@ -128,8 +128,6 @@ def plot_function(
     chart = getattr(private, "feature_map", None)
     if getattr(chart, "items", ()):
         raise InvalidInput("A picture shows functions of numbers, and this one is of items: `quietq serve` lists them.")
-    if getattr(chart, "additive", False) and dimension > 1:
-        title += " (additive: one function of each coordinate, no interactions)"
     draw = _draw_curve if dimension == 1 else _draw_map
     save_released(draw(private), target, title, private.certificate)
 
