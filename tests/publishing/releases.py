@@ -137,7 +137,7 @@ def policy(kind: str, covered: PrivateTable) -> PrivatePolicy:
     if kind == "choosing policy":
         return PrivatePolicy("tanh", "log-probabilities", weights, biases, box, certificate)
     ends, normal = np.array([[-1.0, 0.0, 2.0], [1.0, 3.0, 4.0]]), np.array([[0.5, 1.0], [2.0, 0.1]])
-    return PrivatePolicy("elu", "squashed", weights, biases, box, certificate, ends, normal, 10.0)
+    return PrivatePolicy("relu", "squashed", weights, biases, box, certificate, ends, normal, 10.0)
 
 
 def numbers(thing: Publishable) -> list[np.ndarray]:

@@ -24,7 +24,7 @@ from torch import nn
 from quietq.noise import Domain
 from quietq.privacy import Certificate, Code, InvalidInput, PrivacyWarning
 from quietq.publishing.publish import certificate_of, release_behind
-from quietq.released.private_network import LARGEST, LEAK, Activation, PolicyOutput, PrivatePolicy
+from quietq.released.private_network import LARGEST, Activation, PolicyOutput, PrivatePolicy
 from quietq.released.publishable import UNNAMED, Labels, Publishable
 from quietq.worlds.reader import observation_box
 
@@ -89,14 +89,8 @@ def _network(layers: Sequence[nn.Module]) -> tuple[Activation, tuple[np.ndarray,
 
 
 def _activation(layer: nn.Module) -> Activation:
-    known: dict[type[nn.Module], Activation] = {
-        nn.Tanh: "tanh",
-        nn.ReLU: "relu",
-        nn.ELU: "elu",
-        nn.LeakyReLU: "leaky-relu",
-    }
-    usual = getattr(layer, "alpha", 1.0) == 1.0 and getattr(layer, "negative_slope", LEAK) == LEAK
-    if type(layer) not in known or not usual:
+    known: dict[type[nn.Module], Activation] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+    if type(layer) not in known:
         raise _unknown(layer)
     return known[type(layer)]
 
@@ -110,8 +104,7 @@ def _linear(layer: nn.Module) -> tuple[np.ndarray, np.ndarray]:
 
 def _unknown(layer: nn.Module) -> InvalidInput:
     return InvalidInput(
-        "The policy's layers must be Linear, with one of Tanh, ReLU, ELU, LeakyReLU between them, "
-        f"not a {type(layer).__name__} there."
+        f"The policy's layers must be Linear, with Tanh or ReLU between them, not a {type(layer).__name__} there."
     )
 
 

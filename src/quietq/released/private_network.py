@@ -36,14 +36,12 @@ from quietq.released.publishable import Json, Publishable, require
 
 Form = Literal["mlp", "splines", "grid"]
 Output = Literal["values", "log-probabilities"]
-Activation = Literal["tanh", "relu", "elu", "leaky-relu"]
+Activation = Literal["tanh", "relu"]
 LARGEST = 1e30
 """No hidden value may be able to get larger: far from overflow in float32."""
 MOST_FEATURES, MOST_RUNS, MOST_DIMENSION = 4096, 1024, 12
 MOST_POINTS = 2**26 + 1
 """The most points of a grid."""
-LEAK = 0.01
-"""The slope of leaky-relu below 0."""
 
 
 class LayeredFunction(Publishable):
@@ -425,17 +423,7 @@ def through_layers(
     """Returns what the last layer gives at points; where layers are of several runs, these are the first axis."""
     hidden = points
     for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-        hidden = (activate(activation, hidden) if i else hidden) @ weight.swapaxes(-1, -2) + bias[..., None, :]
+        if i:
+            hidden = np.tanh(hidden) if activation == "tanh" else np.maximum(hidden, 0)
+        hidden = hidden @ weight.swapaxes(-1, -2) + bias[..., None, :]
     return hidden
-
-
-def activate(name: Activation, x: Float[np.ndarray, "*points units"]) -> Float[np.ndarray, "*points units"]:
-    match name:
-        case "tanh":
-            return np.tanh(x)
-        case "relu":
-            return np.maximum(x, 0)
-        case "elu":
-            return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
-        case "leaky-relu":
-            return np.where(x > 0, x, LEAK * x)
