@@ -50,11 +50,13 @@ for name in ("paper.agents", "paper.attacks", "ledger", "feedback.schema", "feed
     ask(importlib.import_module, "quietq." + name)
 present = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in ("matplotlib", "statsmodels") else present(name, *rest)
-command_lines = ["serve nothing.qq", "keygen nothing", "demo --out nothing"]
+command_lines = ["serve nothing.qq", "demo --out nothing"]
 for line in command_lines:
     ask(command, line)
 from quietq.cli import report
 ask(report.require)
+from quietq.released import signature
+ask(signature.read_public_key, "nothing")
 ask(qq.to_minari, None, None, "nothing-v0")
 """
 SOME_THERE = """

@@ -6,6 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from keys import make_keys
 
 from quietq import InvalidInput, MissingExtra
 from quietq.publishing.server.run import serve
@@ -59,8 +60,8 @@ def test_a_missing_extra_is_named(quietq, files, monkeypatch, missing):
 
 
 def test_what_the_key_did_not_sign_is_not_served(quietq, files):
-    assert quietq("keygen key")[0] == 0
-    code, out, err = quietq(f"serve {files['agent']} --key key.pub --port 0")
+    make_keys(files["agent"].with_name("key"))
+    code, out, err = quietq(f"serve {files['agent']} --key {files['agent'].with_name('key.pub')} --port 0")
     assert (code, out) == (2, "")
     assert err == "quietq: 'agent.qq' cannot be served: it is whole, but nobody signed it.\n"
 

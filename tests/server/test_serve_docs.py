@@ -10,6 +10,7 @@ from unittest import mock
 
 import pytest
 from browser import serving_here
+from keys import make_keys
 from pages import blocks_of, page_named, print_of, run_command
 
 from quietq.privacy.checks import plural
@@ -34,7 +35,7 @@ def test_starting_it(files, kinds, tmp_path):
     for name, file in these.items():
         shutil.copy(file, tmp_path / f"{name}.qq")
     run = partial(print_of, tmp_path)
-    run(lambda: run_command(["keygen", "release-key"]))
+    make_keys(tmp_path / "release-key")
     run(lambda: run_command(["publish", "agent.qq", "--out", "signed.qq", "--sign", "release-key"]))
     for command in block("sh", "--workers 2").splitlines():
         program, *arguments = shlex.split(command, comments=True)

@@ -4,13 +4,14 @@ import pickle
 from functools import partial
 
 import pytest
+from keys import make_keys
 from serving import TOKEN, ask, catalogue_of, make_files
 
 from quietq import InvalidInput
 from quietq.publishing.publish import copy_release
 from quietq.publishing.server.catalogue import open_catalogue, read_served
 from quietq.publishing.server.run import start_worker
-from quietq.released.signature import create_key, read_public_key
+from quietq.released.signature import read_public_key
 
 
 @pytest.fixture
@@ -52,8 +53,7 @@ def test_files_that_are_no_releases(own, tmp_path):
 
 
 def test_only_what_the_key_signed_is_served_by_any_worker(own):
-    keys = [create_key(own["agent"].with_name(name))[:2] for name in ("mine", "other")]
-    (mine, public), (other, _) = keys
+    (mine, public), (other, _) = (make_keys(own["agent"].with_name(name)) for name in ("mine", "other"))
     key = read_public_key(public)
     with pytest.raises(InvalidInput, match=r"'agent.qq' cannot be served: it is whole, but nobody signed it\."):
         catalogue_of(own["agent"], key=key)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from keys import make_keys
 from kinds import ITEMS, STATES
 from serving import Asked, make_files, moving
 
@@ -12,7 +13,7 @@ from quietq import Box
 from quietq.privacy import Code
 from quietq.publishing import publish
 from quietq.released import load
-from quietq.released.signature import create_key, read_public_key
+from quietq.released.signature import fingerprint, read_public_key
 
 NAMES = ("agent", "plane", "function", "open")
 
@@ -150,7 +151,8 @@ def test_items_have_their_values_and_policies_their_intervals(kinds):
 def test_every_answer_says_who_signed(tmp_path, signed, given):
     """Certified is what the file says of itself: who stands behind that is said beside it."""
     files = make_files(tmp_path)
-    key, public, print_of_key = create_key(tmp_path / "key")
+    key, public = make_keys(tmp_path / "key")
+    print_of_key = fingerprint(read_public_key(public))
     publish(load(files["agent"]), files["agent"], sign=key if signed else None)
     wanted = {
         (False, False): "nobody signed this",

@@ -1,4 +1,4 @@
-"""`quietq publish`, `verify`, `keygen` and `serve`: the file of a release, who signed it, and answers from it."""
+"""`quietq publish`, `verify` and `serve`: the file of a release, who signed it, and answers from it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ PANEL = "Publish"
 def publish(
     agent: Annotated[Path, typer.Argument(help="A trained agent (agent.qq), the folder of its run, or any release.")],
     out: Annotated[Path, typer.Option(help="File of the release, e.g. value.qq.")],
-    sign: Annotated[Path | None, typer.Option(help="Sign with this private key, which `quietq keygen` made.")] = None,
+    sign: Annotated[Path | None, typer.Option(help="Sign with this private key (Ed25519, in PEM form).")] = None,
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Write also what is not private, marked as such wherever it is shown.")
     ] = False,
@@ -79,20 +79,6 @@ def verify(
     lines.append(f"\n{release.certificate}")
     if certified and wanted is None:
         lines.append(f"- {signed}: whoever made the file says all of this")
-    answer(as_json, record, *lines)
-
-
-@app.command(rich_help_panel=PANEL)
-def keygen(
-    key: Annotated[Path, typer.Argument(help="File for the new private key; the public key goes beside it, as .pub.")],
-    as_json: AsJson = False,
-) -> None:
-    """Make a pair of keys to sign releases with (Ed25519)."""
-    from quietq.released.signature import create_key
-
-    private, public, fingerprint = create_key(key)
-    record = {"private": str(private), "public": str(public), "fingerprint": fingerprint}
-    lines = f"Keep to yourself: {private}", f"Give to everybody: {public}", f"Fingerprint: {fingerprint}"
     answer(as_json, record, *lines)
 
 

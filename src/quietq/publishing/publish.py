@@ -66,7 +66,7 @@ def publish(
             they cost is then part of the promise.
         box: The observations that a model is for, where its environment gives them no bounds.
         not_private: Writes also what no certificate covers, such as a simulation, marked as NOT PRIVATE.
-        sign: The file of a private key (`quietq keygen`).
+        sign: The file of a private key (Ed25519, in PEM form).
 
     >>> import tempfile
     >>> from quietq import Budget, GaussianProcessMechanism, load, people

@@ -84,24 +84,6 @@ def require_signer(what: str, signer: bytes | None, key: bytes | None) -> None:
     raise InvalidInput(f"{what} is signed by another key, {fingerprint(signer)}.")
 
 
-def create_key(path: str | os.PathLike[str]) -> tuple[Path, Path, str]:
-    """A new private key in `path`, readable by its owner only, and its public key in `path`.pub; never overwrites."""
-    ed25519, serialization = _library()
-    private_path, public_path = Path(path), Path(f"{os.fspath(path)}.pub")
-    if not private_path.absolute().parent.is_dir():
-        raise InvalidInput(f"path must name a file in a folder that exists, not {str(private_path)!r}.")
-    for there in (private_path, public_path):
-        if there.exists():
-            raise InvalidInput(f"{str(there)!r} exists, and a key is never overwritten: choose another name.")
-    key, pem = ed25519.Ed25519PrivateKey.generate(), serialization.Encoding.PEM
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    with open(private_path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
-        stream.write(secret)
-    public = key.public_key()
-    public_path.write_bytes(public.public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo))
-    return private_path, public_path, fingerprint(public.public_bytes_raw())
-
-
 def read_public_key(path: str | os.PathLike[str]) -> bytes:
     ed25519, serialization = _library()
     data = _read(Path(path))
