@@ -95,7 +95,7 @@ def test_any_slope_keeps_the_range_and_the_slope(rows, power):
 @pytest.mark.parametrize("levels", [1, 4, 5, 6, 16])
 def test_many_people_at_one_place_do_not_overflow(levels):
     """All kinks lie just right of a grid point, so that each has nearly a whole cell of parts."""
-    people, extension = 3 * _ROWS_AT_ONCE, Extension(1, 0.0, 1.0, 1.0, levels)
+    people, extension = 3 * _ROWS_AT_ONCE, Extension(0.0, 1.0, 1.0, levels)
     columns = {"x0": np.full(people, 0.5 + 2.0 ** (1 - extension.bits - levels)), "rating": np.zeros(people)}
     everybody, one = extension.empty(), extension.empty()
     extension.add(everybody, np.arange(people), columns)
