@@ -6,7 +6,6 @@ import sys
 import threading
 import traceback
 import warnings
-from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -21,7 +20,8 @@ from quietq.feedback.statistic import Vector
 from quietq.mechanisms.candidates import choose
 from quietq.mechanisms.release import release
 from quietq.noise.box import Box
-from quietq.privacy.account import Cost
+from quietq.privacy import Relation
+from quietq.privacy.account import Cost, Receipt
 from quietq.privacy.certificate import Certificate
 
 BUDGET = Budget(0.9, 1e-4)
@@ -136,9 +136,13 @@ def test_numbers_that_fail_say_nothing():
 def test_threads_share_one_path_and_one_charge():
     env = gymnasium.make("quietq.worlds:quietq/Walk-v0")
     charged = []
-    account = SimpleNamespace(charge=lambda cost, relation: charged.append(cost), book="book")
-    own = PrivateReward.of(env, people(50, 0, 0.5, 1), BUDGET)
-    own._account = own._transcript.account = account  # type: ignore[assignment]
+
+    class Counted(Accountant):
+        def charge(self, cost: Cost, relation: Relation | None = None) -> Receipt:
+            charged.append(cost)
+            return super().charge(cost, relation)
+
+    own = PrivateReward.of(env, people(50, 0, 0.5, 1), BUDGET, account=Counted(BUDGET))
     own.reset(seed=0)
     threads = [threading.Thread(target=own.step, args=(i % 2,)) for i in range(16)]
     for thread in threads:

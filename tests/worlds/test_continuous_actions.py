@@ -51,7 +51,7 @@ MODEL = rated(["x", "y"], PLANE)
 
 
 def test_stock_sac_learns_from_a_fitted_model() -> None:
-    import stable_baselines3 as sb3
+    sb3 = pytest.importorskip("stable_baselines3")
     import torch
 
     torch.set_num_threads(1)

@@ -35,7 +35,7 @@ def at(states: Any) -> np.ndarray:
 
 
 def test_stable_baselines3_learns_from_private_rewards_only() -> None:
-    import stable_baselines3 as sb3
+    sb3 = pytest.importorskip("stable_baselines3")
     import torch
 
     torch.set_num_threads(1)
@@ -59,7 +59,7 @@ def test_stable_baselines3_learns_from_private_rewards_only() -> None:
 
 
 def test_a_monitor_underneath_is_refused() -> None:
-    from stable_baselines3.common.env_util import make_vec_env
+    make_vec_env = pytest.importorskip("stable_baselines3.common.env_util").make_vec_env
 
     with pytest.raises(InvalidInput, match=r"Monitor lies underneath PrivateReward.*put it on top"):
         make_vec_env(raw, n_envs=1, wrapper_class=PrivateReward, wrapper_kwargs={"private": PRIVATE})  # pyright: ignore

@@ -138,7 +138,8 @@ class FeatureKernel(FiniteRank):
     @property
     def _name(self) -> str:
         """The name of phi, whose repr could show data that it is bound to; no two functions have the same."""
-        name = str(getattr(self.phi, "__qualname__", type(self.phi).__name__))
+        named = getattr(self.phi, "__name__", type(self.phi).__name__)  # what NumPy 2.0's functions have
+        name = str(getattr(self.phi, "__qualname__", named))
         known = _named.setdefault(name, [])
         if not any(self.phi is one for one in known):
             known.append(self.phi)
