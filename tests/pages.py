@@ -44,6 +44,7 @@ QUICKER = {
     "quietq paper audit all": "quietq paper audit all --runs 40",
     "--delta 1e-4 --runs 1000": "--delta 1e-4 --runs 40",
     "--people 50 --dimension 4": "--people 50 --dimension 4 --runs 40",
+    "--people 500 --steps 200": "--people 50 --steps 50 --draws 1",
     "--view file --runs 200": "--view file --runs 40",
     "--simulate 20": "--simulate 2",
     "--rows 20 --dimension 2 --epsilon 1": "--rows 20 --dimension 2 --epsilon 1 --draws 2",

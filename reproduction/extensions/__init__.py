@@ -39,20 +39,7 @@ def tasks(quick: bool) -> list[Task]:
             gradient(1_000, 0, **new_only),
             *_others(quick),
         ]
-    trained = [
-        of(
-            f"{'private' if private else 'not private'} learning in the navigation world",
-            worlds.measure_training,
-            True,
-            private=private,
-            people=100,
-            draws=draws,
-            steps=20_000,
-        )
-        for private, draws in ((True, 8), (False, 4))
-    ]
     return [
-        *trained,
         learning(DEEP_Q, everything, **common),
         learning((REPLAY, keeping(KEPT[1])), replay=KEPT[1], **common),
         *(learning((EXPLORATION, exploring(share)), explore=share, **common) for share in SHARES),
@@ -108,7 +95,6 @@ def _others(quick: bool) -> list[Task]:
                 kernels.measure_dimension,
                 dimension=d,
                 people=100,
-                queries=20 if quick else 500,
             )
             for d in (1, 2, 3)
         ),
@@ -132,7 +118,6 @@ def _others(quick: bool) -> list[Task]:
         of("norms in the band-limited kernel", kernels.measure_broken_line),
         of("advantages of raw rewards", learners.measure_raw_advantages),
         of("the walk's reward on [-3, 7]", worlds.measure_scaled, low=-3.0, high=7.0, people=100, draws=draws),
-        of("the thermostat, 14 to 30 degrees", worlds.measure_thermostat, people=100, draws=draws),
         of("what covers a policy", learners.measure_promises, people=100),
         of("replay in the published program", learners.measure_published),
     ]

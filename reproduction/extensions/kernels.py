@@ -8,16 +8,14 @@ released is the reward without its frequencies above W. Seconds are this machine
 """
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 import quietq as qq
-from quietq.noise.box import box_for
 from quietq.noise.entropy import SeededEntropy
-from quietq.noise.grid_path import draw_grid, look_up
+from quietq.noise.grid_path import draw_grid
 from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
 from quietq.privacy.relations import Exponential, whiten
 from quietq.worlds import WALK, NavigationWorld, plan, score, walk_reward
@@ -27,37 +25,20 @@ from reproduction.experiment import Row
 from reproduction.extensions.learners import PROMISE, budget
 from reproduction.extensions.rows import BAND_LIMITED, DIMENSIONS, QUERIES, refusal, row
 from reproduction.feature_path import FeaturePath
-from reproduction.hilbert import norm_of, piecewise_linear
 
 BETA = 4.0
 """The walk's, twice a slope of 1 over a range of 0.5."""
-_LEVELS = {1: 16, 2: 10, 3: 7}
 PRODUCT, EXPONENTIAL, UNSTRUCTURED = "product kernel", "exponential kernel", "kernel without structure"
 LINE, SECTION = "norm of a broken line on points", "norm of the kernel's section on points"
 
 
-def measure_dimension(dimension: int, people: int, queries: int) -> list[Row]:
-    """What one more dimension costs, for people as on the walk, with mixed derivatives bounded too."""
-    d, kernel = dimension, Exponential((BETA,) * dimension)
-    tent = piecewise_linear([0.0, 0.5, 1.0], [0.0, 1.0, 0.0])
-    relation = qq.RkhsBall(mixed_radius(people, d), kernel.norm, people=people)
+def measure_dimension(dimension: int, people: int) -> list[Row]:
+    """The noise that one more dimension costs, for people as on the walk, with mixed derivatives bounded too."""
+    kernel = Exponential((BETA,) * dimension)
+    relation = qq.RkhsBall(mixed_radius(people, dimension), kernel.norm, people=people)
     mechanism = qq.GaussianProcessMechanism.for_relation(relation, qq.Budget(1.0, 1e-5))
-    setting = f"{PRODUCT}, {d} dimension{'s' if d > 1 else ''}"
-    states = np.random.default_rng(0).random((queries, d) if d > 1 else queries)
-    began = time.thread_time()
-    values = draw_grid(kernel, _LEVELS[d], (), SeededEntropy(0))
-    drawn = time.thread_time()
-    look_up(values, box_for(d, None), _LEVELS[d], states)
-    asked = time.thread_time()
-    peak = 0.5 * norm_of(kernel, [tent] * d) / people
-    return [
-        row(DIMENSIONS, setting, "radius", relation.radius, people=people),
-        row(DIMENSIONS, setting, "norm of one person's peak", peak, people=people),
-        row(DIMENSIONS, setting, "sigma", mechanism.sigma, people=people, epsilon=1.0, delta=1e-5),
-        row(DIMENSIONS, setting, "values of the table", (2 ** _LEVELS[d] + 1) ** d),
-        row(DIMENSIONS, setting, "seconds to draw the table", drawn - began),
-        row(DIMENSIONS, setting, "seconds a query of the table", (asked - drawn) / queries),
-    ]
+    setting = f"{PRODUCT}, {dimension} dimension{'s' if dimension > 1 else ''}"
+    return [row(DIMENSIONS, setting, "sigma", mechanism.sigma, people=people, epsilon=1.0, delta=1e-5)]
 
 
 def mixed_radius(people: int, dimension: int) -> float:
@@ -197,10 +178,6 @@ def measure_releases(half_width: float, people: tuple[int, ...], draws: int) -> 
         for i, one in enumerate(releases):
             reached = score(plan(one))
             found.append(row(BAND_LIMITED, setting, "score", reached, draw=i, people=number, **PROMISE))
-        if number == people[-1]:  # one release, to be looked at
-            places = np.arange(129) / 128
-            for place, value in zip(places, releases[0](places), strict=True):
-                found.append(row(BAND_LIMITED, setting, "release", value, at=place, people=number, **PROMISE))
     return found
 
 

@@ -84,20 +84,7 @@ def measure_learning(
         shares: dict[str, Any] = {} if explore is None else {"explore_first": explore, "explore_last": explore}
         method = paper.RewardNoise(rewards, network=network, replay=replay, **shares)
     found = paper.Agent(WALK, method, seed=SEED).learn(steps).evaluate().scores
-    rows = []
-    for extension, setting in stated:
-        rows += score_rows(extension, setting, found, people)
-        rows.append(row(extension, setting, "gradient steps", updates(method, steps)))
-    return rows
-
-
-def updates(method: RewardLearner, steps: int) -> int:
-    """How many gradient steps so many steps of the world make."""
-    if isinstance(method, paper.ActorCritic):
-        return steps // method.batch * method.epochs
-    assert isinstance(method, paper.RewardNoise)
-    first = max(method.start, method.train_every)
-    return max((steps - first) // method.train_every + 1, 0)
+    return [one for extension, setting in stated for one in score_rows(extension, setting, found, people)]
 
 
 class AtMany(eqx.Module):

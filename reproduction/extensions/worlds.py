@@ -8,14 +8,14 @@ import math
 import numpy as np
 
 import quietq as qq
-from quietq import paper, worlds
+from quietq import worlds
 from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.privacy.relations import Exponential
 from quietq.released.private_function import PrivateFunction
 from quietq.worlds import WALK, NavigationWorld, mean_return, walk_reward
 from quietq.worlds.navigation import along_x, along_y
 from reproduction.experiment import Row
-from reproduction.extensions.learners import PROMISE, SEED, budget
+from reproduction.extensions.learners import PROMISE, budget
 from reproduction.extensions.rows import DIMENSIONS, INTERVAL, row
 from reproduction.hilbert import norm_of, piecewise_linear
 
@@ -68,20 +68,6 @@ def _norm(beta: float, low: float, high: float) -> float:
     return math.sqrt(float(np.sum(walk_reward(np.array([0.0, 1.0])) ** 2)) / 2 + integral)
 
 
-def measure_thermostat(people: int, draws: int, epsilon: float = EPSILON, delta: float = DELTA) -> list[Row]:
-    """A world that lives on 14 to 30 degrees: scores of plans on its private reward; 0 is random, 1 the best known."""
-    world = worlds.ThermostatWorld()
-    mechanism = qq.GaussianProcessMechanism.for_relation(
-        world.relation(people), qq.Budget(epsilon, delta), domain=world.box
-    )
-    name, found = f"{world.box}, thermostat", []
-    for i in range(draws):
-        reached = mean_return(world, worlds.plan_on_grid(world, mechanism.simulate(world.mean_reward(), i)))
-        promised = {"people": people, "epsilon": epsilon, "delta": delta}
-        found.append(row(INTERVAL, name, "score", worlds.normalise(world, reached), draw=i, **promised))
-    return found
-
-
 def private_reward(kernel: str, people: int, seed: int) -> PrivateFunction:
     """The navigation world's, simulated: people declare a function for each coordinate, or weights of two features."""
     budget = qq.Budget(EPSILON, DELTA)
@@ -108,18 +94,3 @@ def measure_plans(kernel: str, people: tuple[int, ...], draws: int) -> list[Row]
             reached = worlds.normalise(THERE, mean_return(THERE, plan))
             found.append(row(DIMENSIONS, f"{kernel}, navigation, planned", "score", reached, draw=draw, **promised))
     return found
-
-
-def measure_training(private: bool, people: int, draws: int, steps: int) -> list[Row]:
-    """Deep Q-learning on private rewards, or on the true one: the twin that nobody could publish."""
-    method = paper.NoNoise()
-    if private:
-        method = paper.RewardNoise([private_reward(ADDITIVE, people, draw) for draw in range(draws)])
-    found = paper.Agent(THERE, method, seed=SEED).learn(steps, seeds=1 if private else draws).evaluate()
-    setting = f"{ADDITIVE}, navigation{'' if private else ', not private'}, trained"
-    promised = {"people": people, "epsilon": EPSILON, "delta": DELTA} if private else {}
-    return [
-        row(DIMENSIONS, setting, quantity, value, draw=draw, **promised)
-        for quantity, values in (("score", found.scores or []), ("return", found.returns))
-        for draw, value in enumerate(values)
-    ]

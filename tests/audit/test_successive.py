@@ -118,17 +118,17 @@ def test_with_one_path_the_release_becomes_the_optimal_value_whatever_sigma_is()
     np.testing.assert_allclose(rounds[-1][0], world.q(values), rtol=0, atol=1e-6)
 
 
-def test_rewards_by_state_and_ends_of_episodes() -> None:
+def test_ends_of_episodes_and_states_that_no_step_led_to() -> None:
     rng = np.random.default_rng(3)
     before, rewards = rng.normal(size=(5, 2)), rng.normal(size=5)
     steps = SuccessiveSteps(
-        rng.integers(4, size=40), rng.integers(2, size=40), rng.integers(5, size=40), rng.random(40) < 0.3
+        rng.integers(5, size=40), rng.integers(2, size=40), rng.integers(4, size=40), rng.random(40) < 0.3
     )
     following = np.where(steps.terminated, 0.0, before.max(axis=1)[steps.next_state])
-    errors = rewards[steps.state] + 0.9 * following - before[steps.state, steps.action]
+    errors = rewards[steps.next_state] + 0.9 * following - before[steps.state, steps.action]
     after = before.copy()
     np.add.at(after, (steps.state, steps.action), 0.1 / 40 * errors)
-    told = rewards_from_successive(before, after, steps, 0.1, 0.9, by="state")
+    told = rewards_from_successive(before, after, steps, 0.1, 0.9)
     assert np.isfinite(told).tolist() == [True] * 4 + [False]
     np.testing.assert_allclose(told[:4], rewards[:4], atol=1e-11)
 

@@ -21,7 +21,6 @@ EXPRESSIONS = {
     "FiniteRankMechanism(kernel, 1.0, budget)": "kernel must be FeatureKernel or BandLimited, not Exponential",
     "Ratings.read([], box=(0, 1), low=0, high=1, people=2, features=FeatureKernel(abs, 2))": "public feature map, not",
     "Accountant(0.9)": "budget must be a Budget",
-    "compare(0.9)": "budget must be a Budget",
     "PublishedTheorem(0.9)": "budget must be a Budget",
     "SortedPath(4.0)": "kernel must be Exponential, not float",
     "Exponential(kernel)": "betas must be a finite number, not Exponential",
@@ -55,7 +54,7 @@ LEVELS = """
 import numpy as np
 from quietq import *
 from quietq.noise import Box, SeededEntropy
-from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism, PublishedTheorem, SortedPath, compare
+from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism, PublishedTheorem, SortedPath
 from quietq.released import PrivateTable
 from quietq.noise.box import grid_points
 from quietq.noise.grid_path import check_grid, draw_grid, look_up

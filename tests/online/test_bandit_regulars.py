@@ -59,14 +59,15 @@ def test_answers_beyond_the_bound_leave_no_trace(name: str) -> None:
 def share_of_best(policy: Any, means: tuple[float, ...], people: int, times: int, seed: int) -> float:
     """Among the later half of those who come, how many are shown the second arm: the best one.
 
-    Everybody comes so many times one after the other, ten people at a time.
+    Everybody comes so many times one after the other, ten people at a time, whose answers of four visits are learned at
+    once.
     """
     generator, shown = np.random.default_rng([5, seed]), []
     for first in range(0, people, 10):
-        for _ in range(times):
-            arms = [policy.choose() for _ in range(10)]
-            rewards = (generator.random(10) < np.array(means)[arms]).tolist()
-            policy.learn_batch(None, arms, rewards, range(first, first + 10))
+        for _ in range(times // 4):
+            arms = [policy.choose() for _ in range(40)]
+            rewards = (generator.random(40) < np.array(means)[arms]).tolist()
+            policy.learn_batch(None, arms, rewards, [*range(first, first + 10)] * 4)
             shown += arms
     return float(np.mean(np.array(shown[len(shown) // 2 :]) == 1))
 
@@ -74,7 +75,7 @@ def share_of_best(policy: Any, means: tuple[float, ...], people: int, times: int
 REGULARS = {"visits": 2, "named": True}
 LEARNS: dict[str, tuple[Any, tuple[float, ...], int, int, float, int]] = {
     "episodes": (
-        lambda seed: Episodes(3, Budget(8.0, 0.0), simulate=seed, **REGULARS), (0.1, 0.5, 0.1), 200, 40, 0.7, 16,
+        lambda seed: Episodes(3, Budget(8.0, 0.0), simulate=seed, **REGULARS), (0.1, 0.5, 0.1), 200, 40, 0.7, 8,
     ),
     "elimination": (
         lambda seed: Elimination(2, Budget(8.0, 0.0), arrivals=2, simulate=seed, **REGULARS), (0.2, 0.5),

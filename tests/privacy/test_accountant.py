@@ -9,15 +9,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import dp_accounting as dpa
-import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, strategies as st
 
 from quietq import Accountant, Budget, BudgetExhausted, InvalidInput, people
-from quietq.paper.theorem import compare
-from quietq.privacy import Cost, delta_from_mu, epsilon_from_mu
+from quietq.privacy import Cost, delta_from_mu
 from quietq.privacy.relations import OnePerson, Trajectories
 
 BUDGET = Budget(0.9, 1e-4)
@@ -79,57 +77,6 @@ def test_dp_accounting_finds_the_same_epsilon(rounds):
     assert theirs.get_delta(0.5) == pytest.approx(delta_from_mu(accountant.spending.spent_mu, 0.5), rel=5e-3)
     renyi = RdpAccountant().compose(event)
     assert 1 < renyi.get_epsilon(1e-5) / accountant.spending.get_epsilon(1e-5) < 1.3
-
-
-def test_comparison_at_one_round():
-    rows = {row.theorem: row for row in compare(BUDGET)}
-    assert next(iter(rows)) == "exact"
-    assert rows["paper"].ratio == pytest.approx(1.356, abs=1e-3)
-    assert rows["classical"].noise_multiplier == pytest.approx(math.sqrt(2 * math.log(1.25e4)) / 0.9)
-    assert rows["classical"].epsilon is None  # it would have to say 1.24, where its theorem no longer applies
-    assert all(row.ratio is not None and row.ratio >= 1 for row in rows.values())
-
-
-def test_renyi_column_is_dp_accountings():
-    row = next(row for row in compare(Budget(2.0, 1e-6), rounds=10) if row.theorem == "renyi")
-    exact_noise = math.sqrt(10) / Budget(2.0, 1e-6).mu
-    theirs = RdpAccountant(orders=list(np.geomspace(1.01, 400, 2000)))
-    theirs.compose(dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(exact_noise), 10))
-    assert row.epsilon == pytest.approx(theirs.get_epsilon(1e-6), rel=1e-4)
-
-
-def test_optimal_composition_column_against_its_own_definition():
-    """Kairouz-Oh-Viswanath theorem 3.3 at its printed points ((k - 2i) e, delta_i), term by term."""
-    from quietq.paper.theorem import _kairouz_oh_viswanath
-
-    rounds, delta = 12, 1e-4
-    noise = 40.0
-    each = math.sqrt(2 * math.log(1.25 * 2 * rounds / delta)) / noise
-    allowed = 1 - (1 - delta) / (1 - delta / (2 * rounds)) ** rounds
-    epsilon = _kairouz_oh_viswanath(noise, delta, rounds)
-    for i in range(rounds // 2 + 1):
-        printed = (
-            sum(
-                math.comb(rounds, j) * (math.exp((rounds - j) * each) - math.exp((rounds - 2 * i + j) * each))
-                for j in range(i)
-            )
-            / (1 + math.exp(each)) ** rounds
-        )
-        assert (printed <= allowed) == ((rounds - 2 * i) * each >= epsilon)
-
-
-@pytest.mark.parametrize("rounds", [1, 10, 78, 1000])
-@pytest.mark.parametrize("epsilon", [0.1, 0.9, 5.0])
-def test_every_sound_theorem_asks_for_at_least_the_exact_noise(rounds, epsilon):
-    for row in compare(Budget(epsilon, 1e-5), rounds):
-        if row.noise_multiplier is not None:
-            assert row.ratio is not None
-            assert row.ratio >= 1 - 1e-9
-            mu = math.sqrt(rounds) / row.noise_multiplier
-            assert delta_from_mu(mu, epsilon) <= 1e-5 * (1 + 1e-6)
-        if row.epsilon is not None:
-            exact = epsilon_from_mu(Budget(epsilon, 1e-5).mu, 1e-5)
-            assert row.epsilon >= exact * (1 - 1e-6)
 
 
 def test_releases_of_the_same_people_add_up_whatever_of_them_is_released():

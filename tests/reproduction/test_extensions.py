@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import quietq as qq
-from quietq import paper
 from quietq.privacy.relations import Exponential
 from reproduction.engine import carry_out
 from reproduction.experiment import tables_of
 from reproduction.extensions import EXTENSIONS, kernels, learners, rows as row, worlds
-from reproduction.extensions.learners import CHANGE, policy_step, private_rewards, updates
+from reproduction.extensions.learners import CHANGE, policy_step
 from reproduction.extensions.statements import growth
 from reproduction.hilbert import norm_of, piecewise_linear
 from reproduction.results import Cache
@@ -58,13 +57,6 @@ def test_what_is_not_refused_is_said_to_be_so():
         row.refusal("any", "any", lambda: 1 / 0)
 
 
-def test_learners_are_counted_as_they_step():
-    private = private_rewards(100, 1)
-    assert updates(paper.RewardNoise(private), 5_000) == 5_000 - 128 + 1
-    assert updates(paper.RewardNoise(private, train_every=128), 5_000) == 5_000 // 128
-    assert updates(paper.ActorCritic(private), 5_000) == 10 * 10
-
-
 def test_replayed_rewards_pay_again():
     often, rarely = (learners.measure_gradient(50, 0, every) for every in (25, 100))
     once = learners.measure_gradient(50, 0, 1_000, batch=1_000, new_only=True)
@@ -98,7 +90,7 @@ def test_an_interval_is_a_matter_of_scale():
 
 def test_tasks_give_the_same_rows_every_time():
     for measure, settings in (
-        (worlds.measure_thermostat, (100, 1)),
+        (worlds.measure_plans, (worlds.FEATURES, (100,), 1)),
         (kernels.measure_random_features, (20, 64)),
         (kernels.measure_covariance, (20,)),
     ):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         PrivateWeights as PrivateWeights,
     )
     from quietq.paper.sampler import SortedPath as SortedPath
-    from quietq.paper.theorem import PublishedTheorem as PublishedTheorem, compare as compare
+    from quietq.paper.theorem import PublishedTheorem as PublishedTheorem
 
 _WHERE = {
     "ActorCritic": "agents",
@@ -55,7 +55,6 @@ _WHERE = {
     "FiniteRankMechanism": "kernels",
     "PrivateWeights": "kernels",
     "PublishedTheorem": "theorem",
-    "compare": "theorem",
 }
 __all__ = sorted(_WHERE)  # pyright: ignore[reportUnsupportedDunderAll]
 

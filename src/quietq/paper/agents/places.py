@@ -1,7 +1,6 @@
 """Where agents are trained: quietq's own worlds by name, and any environment that Gymnasium knows, in a public box."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import gymnasium
 import numpy as np
@@ -39,24 +38,21 @@ def bound_observations(env: gymnasium.Env, low: Sequence[float], high: Sequence[
     return TransformObservation(env, lambda seen: np.clip(np.asarray(seen, np.float64), space.low, space.high), space)
 
 
-def find_place(
-    name: str, box: Sequence[tuple[float, float]] = (), arguments: Mapping[str, Any] | None = None
-) -> World | gymnasium.Env:
+def find_place(name: str, box: Sequence[tuple[float, float]] = ()) -> World | gymnasium.Env:
     """Finds one of quietq's worlds, or makes any environment that Gymnasium knows.
 
     Args:
         name: The world's name or Gymnasium id, or that of an environment.
         box: The public box that an environment's observations are clipped to, a pair for each coordinate.
-        arguments: Those of the environment.
 
     """
     by_id = {prefix + gymnasium_id(own): own for own in WORLDS for prefix in ("", "quietq.worlds:")}
     if name in WORLDS or name in by_id:
-        if box or arguments:
-            raise InvalidInput(f"{name!r} has a box of its own and takes no arguments: leave out the box and the rest.")
+        if box:
+            raise InvalidInput(f"{name!r} has a box of its own: leave out the box.")
         return find_world(by_id.get(name, name))
     try:
-        env = gymnasium.make(name, **(arguments or {}))
+        env = gymnasium.make(name)
     except gymnasium.error.DependencyNotInstalled as error:
         raise InvalidInput(f"The environment {name!r} needs more than is installed: {error}") from error
     except gymnasium.error.UnregisteredEnv as error:
@@ -66,7 +62,5 @@ def find_place(
             + did_you_mean(name, ids)
         ) from error
     except Exception as error:  # of the environment's own code, which may quote what it holds
-        raise InvalidInput(
-            f"Gymnasium could not make {name!r} with these arguments: it failed with {type(error).__name__}."
-        ) from None
+        raise InvalidInput(f"Gymnasium could not make {name!r}: it failed with {type(error).__name__}.") from None
     return bound_observations(env, *zip(*box, strict=True)) if box else env

@@ -16,7 +16,7 @@ See docs/theory.md#shared-noise.
 """
 
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,6 @@ from quietq.privacy import InvalidInput
 from quietq.privacy.checks import count, numbers, positive, probability
 from quietq.worlds import World
 
-By = Literal["next_state", "state"]
 Round = tuple[Float[np.ndarray, "knots actions"], "SuccessiveSteps"]
 """What the algorithm has published after a round, and the public steps that the round learned from."""
 _RANK = 1e-9  # directions that are weaker than this, relative to the strongest, are taken for unseen
@@ -50,17 +49,15 @@ class SuccessiveSteps(NamedTuple):
 
 
 def rewards_from_successive(
-    before: object, after: object, steps: SuccessiveSteps, learning_rate: float, gamma: float, by: By = "next_state"
+    before: object, after: object, steps: SuccessiveSteps, learning_rate: float, gamma: float
 ) -> Float[np.ndarray, " knots"]:
-    """The rewards that lie between two releases, by least squares; `by` says which state they are a function of.
+    """The rewards that lie between two releases, by least squares, of the states that steps led to.
 
-    They are by state, and NaN where the round's steps do not determine them.
+    They are NaN where the round's steps do not determine them.
     """
     first, second = numbers("before", before), numbers("after", after)
     if first.ndim != 2 or first.shape != second.shape:
         raise InvalidInput(f"before and after must be tables of one shape, not {first.shape} and {second.shape}.")
-    if by not in ("next_state", "state"):
-        raise InvalidInput(f"by must be 'next_state' or 'state', not {by!r}.")
     rate, gamma, batch = positive("learning_rate", learning_rate), probability("gamma", gamma), len(steps.state)
     knots, actions = first.shape
     pair = steps.state * actions + steps.action
@@ -68,7 +65,7 @@ def rewards_from_successive(
     known = np.bincount(pair, gamma * following - first[steps.state, steps.action], knots * actions)
     sums = (second - first).ravel() * (batch / rate) - known  # of the rewards at each state and action
     counts = np.zeros((knots * actions, knots))
-    np.add.at(counts, (pair, steps.next_state if by == "next_state" else steps.state), 1.0)
+    np.add.at(counts, (pair, steps.next_state), 1.0)
     left, size, right = np.linalg.svd(counts, full_matrices=False)
     seen = size > _RANK * size.max(initial=0.0)
     reward = right[seen].T @ ((left[:, seen].T @ sums) / size[seen])
