@@ -39,7 +39,6 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("quietq.paper", "ActorCritic Agent BandLimited Evaluation FeatureKernel GradientNoise InputNoise "
                      "NetworkValueNoise NoNoise OutputNoise Published PublishedTheorem RewardNoise "
                      "SortedPath ValueNoise"),
-    ("quietq.paper.theorem", "comparison.compare"),
     ("quietq.privacy.budget", "epsilon_from_mu"),
     ("quietq.privacy.limits", "cap_any_dp cap_gdp people_needed"),
     ("quietq.privacy.norms", "Answers"),
@@ -78,7 +77,7 @@ PLACES: tuple[tuple[str, str], ...] = (
                                  "kernels.measure_terms"),
     ("reproduction.extensions.learners", "learners.measure_gradient learners.measure_learning "
                                   "learners.measure_raw_advantages"),
-    ("reproduction.extensions.worlds", "worlds.measure_plans worlds.measure_scaled worlds.measure_thermostat"),
+    ("reproduction.extensions.worlds", "worlds.measure_plans worlds.measure_scaled"),
     ("reproduction.feature_path", "FeaturePath"),
     ("reproduction.figures.figure1", "figure1.measure"),
     ("reproduction.figures.figure2", "figure2.measure_evaluation figure2.measure_method figure2.measure_opposite"),
@@ -757,8 +756,7 @@ def environment(name: str) -> Any:
 def promises() -> Any:
     asked, theorem = budget(), qq.PublishedTheorem(budget())
     return [asked.mu, [one.mu for one in asked.split(0.5, 0.3, 0.2)], qq.epsilon_from_mu(0.5, 1e-5),
-            [[one.theorem, one.ratio] for one in find("comparison.compare")(asked, 10)], theorem.beta,
-            theorem.certificate(0.32).epsilon, qq.claimed_budget(0.4).epsilon, qq.cap_gdp(asked.mu, 5),
+            theorem.beta, theorem.certificate(0.32).epsilon, qq.claimed_budget(0.4).epsilon, qq.cap_gdp(asked.mu, 5),
             qq.cap_any_dp(asked, 5), qq.people_needed(0.9, asked, distance=1.0, width=0.5, gaussian=True)]  # fmt: skip
 
 
@@ -1071,12 +1069,11 @@ def finite_worlds() -> Any:
                              "people": (100,), "draws": 2, "steps": 250, "network": "splines", "batch": 125}),
     "extensions, gradient": ("learners.measure_gradient", {"people": 50, "draws": 0, "train_every": 25}),
     "extensions, advantages": ("learners.measure_raw_advantages", {}),
-    "extensions, dimensions": ("kernels.measure_dimension", {"dimension": 2, "people": 100, "queries": 20}),
+    "extensions, dimensions": ("kernels.measure_dimension", {"dimension": 2, "people": 100}),
     "extensions, covariance": ("kernels.measure_covariance", {"draws": 50}),
     "extensions, terms": ("kernels.measure_terms", {"half_width": 3.0, "draws": 20}),
     "extensions, band-limited": ("kernels.measure_releases", {"half_width": 3.0, "people": (100,), "draws": 2}),
     "extensions, scaled": ("worlds.measure_scaled", {"low": -3.0, "high": 5.0, "people": 100, "draws": 2}),
-    "extensions, thermostat": ("worlds.measure_thermostat", {"people": 100, "draws": 1}),
     "extensions, navigation": ("worlds.measure_plans", {"kernel": "additive kernel", "people": (100,), "draws": 1}),
     "extensions, features": ("worlds.measure_plans", {"kernel": "feature kernel", "people": (100,), "draws": 1}),
 })  # fmt: skip
