@@ -78,7 +78,6 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("reproduction.extensions.learners", "learners.measure_gradient learners.measure_learning "
                                   "learners.measure_raw_advantages"),
     ("reproduction.extensions.worlds", "worlds.measure_plans worlds.measure_scaled"),
-    ("reproduction.feature_path", "FeaturePath"),
     ("reproduction.figures.figure1", "figure1.measure"),
     ("reproduction.figures.figure2", "figure2.measure_evaluation figure2.measure_method figure2.measure_opposite"),
     ("reproduction.hilbert", "norm_of piecewise_linear"),
@@ -1034,10 +1033,8 @@ def untimed(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 @case("paper/samplers")
 def samplers() -> Any:
-    x, kernel = generator().random(30), qq.BandLimited(3.0)
-    path = [qq.FeaturePath(kernel, entropy=one) for one in (qq.SeededEntropy(4), None)]
     tent = qq.piecewise_linear([0.0, 0.5, 1.0], [0.0, 0.5, 0.0])
-    return [*([one.weights, one(x)] for one in path), find("sampler.dense")(x), qq.norm_of(qq.Exponential(4.0), tent)]
+    return [find("sampler.dense")(generator().random(30)), qq.norm_of(qq.Exponential(4.0), tent)]
 
 
 @case("paper/finite worlds")
@@ -1074,8 +1071,7 @@ def finite_worlds() -> Any:
     "extensions, terms": ("kernels.measure_terms", {"half_width": 3.0, "draws": 20}),
     "extensions, band-limited": ("kernels.measure_releases", {"half_width": 3.0, "people": (100,), "draws": 2}),
     "extensions, scaled": ("worlds.measure_scaled", {"low": -3.0, "high": 5.0, "people": 100, "draws": 2}),
-    "extensions, navigation": ("worlds.measure_plans", {"kernel": "additive kernel", "people": (100,), "draws": 1}),
-    "extensions, features": ("worlds.measure_plans", {"kernel": "feature kernel", "people": (100,), "draws": 1}),
+    "extensions, navigation": ("worlds.measure_plans", {"people": (100,), "draws": 1}),
 })  # fmt: skip
 def of_the_paper(given: tuple[str, dict[str, Any]]) -> Any:
     name, settings = given

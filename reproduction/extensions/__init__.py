@@ -55,7 +55,7 @@ def _others(quick: bool) -> list[Task]:
     draws, some = (1, (100,)) if quick else (8, (50, 100, 200))
     half_widths = (5.0,) if quick else (5.0, 20.0)
     numbers = dict.fromkeys(
-        ("exponential", "additive", "product", "features"),
+        ("exponential", "product"),
         (500, 2_000, 8_000) if quick else (4_000, 16_000, 64_000, 256_000),
     )
     numbers |= {"band-limited": (100, 400, 1_600) if quick else (1_000, 4_000, 16_000)}
@@ -79,16 +79,7 @@ def _others(quick: bool) -> list[Task]:
             )
             for w in half_widths
         ),
-        *(
-            of(
-                f"plans for the navigation world, {kernel}",
-                worlds.measure_plans,
-                kernel=kernel,
-                people=some,
-                draws=draws,
-            )
-            for kernel in (worlds.ADDITIVE, worlds.FEATURES)
-        ),
+        of("plans for the navigation world", worlds.measure_plans, people=some, draws=draws),
         *(
             of(
                 f"product kernel, {d} dimension(s)",

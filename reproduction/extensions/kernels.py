@@ -16,15 +16,14 @@ import numpy as np
 import quietq as qq
 from quietq.noise.entropy import SeededEntropy
 from quietq.noise.grid_path import draw_grid
-from quietq.paper import BandLimited, FeatureKernel, FiniteRankMechanism
+from quietq.paper import BandLimited, FiniteRankMechanism
 from quietq.privacy.relations import Exponential, whiten
-from quietq.worlds import WALK, NavigationWorld, plan, score, walk_reward
+from quietq.worlds import WALK, plan, score, walk_reward
 from reproduction.claims.sampler import dense, seconds
 from reproduction.claims.statement import power
 from reproduction.experiment import Row
 from reproduction.extensions.learners import PROMISE, budget
 from reproduction.extensions.rows import BAND_LIMITED, DIMENSIONS, QUERIES, refusal, row
-from reproduction.feature_path import FeaturePath
 
 BETA = 4.0
 """The walk's, twice a slope of 1 over a range of 0.5."""
@@ -138,7 +137,7 @@ def measure_terms(half_width: float, draws: int) -> list[Row]:
     """How many terms the band-limited kernel has, whether they make it up, and norms of rewards in it."""
     kernel, setting, points = BandLimited(half_width), f"W = {half_width:g}", np.linspace(0, 1, 33)
     wanted = np.sinc(2 * half_width * np.subtract.outer(points, points))
-    drawn = np.stack([FeaturePath(kernel, entropy=SeededEntropy(seed)).weights for seed in range(draws)])
+    drawn = np.stack([SeededEntropy(seed).normals((kernel.rank,)) for seed in range(draws)])
     rewards = {
         "norm of the reward without high frequencies": without_high_frequencies(half_width),
         "norm of the reward as it is, projected": walk_reward,
@@ -181,7 +180,7 @@ def measure_releases(half_width: float, people: tuple[int, ...], draws: int) -> 
     return found
 
 
-Kernel = Literal["exponential", "additive", "product", "features", "band-limited"]
+Kernel = Literal["exponential", "product", "band-limited"]
 
 
 def measure_queries(kernel: Kernel | None, numbers: tuple[int, ...]) -> list[Row]:
@@ -206,13 +205,6 @@ def measure_queries(kernel: Kernel | None, numbers: tuple[int, ...]) -> list[Row
 
 def _release(kernel: Kernel) -> Any:
     promise = qq.Budget(1.0, 1e-5)
-    if kernel == "additive":
-        world = NavigationWorld()
-        return qq.GaussianProcessMechanism.for_relation(world.relation(100), promise).simulate(world.mean_reward(), 0)
-    if kernel == "features":
-        items = FeatureKernel(lambda points: 2 * points - 1, rank=3, dimension=3)
-        relation = qq.RkhsBall(0.02, items.norm, people=100)
-        return FiniteRankMechanism.for_relation(relation, promise).simulate([0.2, 0.2, 0.1], 0)
     if kernel == "band-limited":
         relation = qq.RkhsBall(0.02, BandLimited(5.0).norm, people=100)
         return FiniteRankMechanism.for_relation(relation, promise).simulate(walk_reward, 0)

@@ -8,14 +8,12 @@ sensitivity.
 import math
 from typing import Any, Literal
 
-import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
 
 import quietq as qq
 from quietq import paper
-from quietq.paper.agents.networks import LinearQ, Network
+from quietq.paper.agents.networks import LinearQ
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner
 from quietq.paper.agents.trainer import spaces_of
 from quietq.privacy.budget import epsilon_from_mu
@@ -87,13 +85,6 @@ def measure_learning(
     return [one for extension, setting in stated for one in score_rows(extension, setting, found, people)]
 
 
-class AtMany(eqx.Module):
-    network: Network
-
-    def __call__(self, states: Float[Array, "points d"]) -> Float[Array, "points actions"]:
-        return jax.vmap(self.network)(states)
-
-
 def measure_values(people: tuple[int, ...], draws: int, steps: int = STEPS) -> list[Row]:
     """Actor-critic on values that `input`, a method that noises as it goes, has released: its scores, and theirs."""
     before, sources = [], []
@@ -140,7 +131,7 @@ def _any_values(certificate: qq.Certificate) -> ReleasedValues:
     """Values of some kind with this certificate: what is asked here is what it covers."""
     weights = jax.numpy.asarray([[0.0, 1.0], [1.0, 0.0]])
     network = LinearQ(weights, WALK.box, 2)
-    return ReleasedValues(AtMany(network), WALK.box, certificate)
+    return ReleasedValues(paper.NoNoise(), network, WALK.box, certificate)
 
 
 def measure_raw_advantages(steps: int = 50) -> list[Row]:

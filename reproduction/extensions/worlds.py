@@ -1,4 +1,4 @@
-"""Any bounded interval, by scaling; and several dimensions: the additive kernel and features in the navigation world.
+"""Any bounded interval, by scaling; and several dimensions: the additive kernel in the navigation world.
 
 The same person, declared per width of the box, takes the same noise.
 """
@@ -9,11 +9,8 @@ import numpy as np
 
 import quietq as qq
 from quietq import worlds
-from quietq.paper import FeatureKernel, FiniteRankMechanism
 from quietq.privacy.relations import Exponential
-from quietq.released.private_function import PrivateFunction
 from quietq.worlds import WALK, NavigationWorld, mean_return, walk_reward
-from quietq.worlds.navigation import along_x, along_y
 from reproduction.experiment import Row
 from reproduction.extensions.learners import PROMISE, budget
 from reproduction.extensions.rows import DIMENSIONS, INTERVAL, row
@@ -21,8 +18,6 @@ from reproduction.hilbert import norm_of, piecewise_linear
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 EPSILON, DELTA = 1.0, 1e-5
-ADDITIVE, FEATURES = "additive kernel", "feature kernel"
-THERE = NavigationWorld()
 
 
 def measure_scaled(low: float, high: float, people: int, draws: int) -> list[Row]:
@@ -68,29 +63,16 @@ def _norm(beta: float, low: float, high: float) -> float:
     return math.sqrt(float(np.sum(walk_reward(np.array([0.0, 1.0])) ** 2)) / 2 + integral)
 
 
-def private_reward(kernel: str, people: int, seed: int) -> PrivateFunction:
-    """The navigation world's, simulated: people declare a function for each coordinate, or weights of two features."""
-    budget = qq.Budget(EPSILON, DELTA)
-    if kernel == ADDITIVE:
-        relation, box = THERE.relation(people), THERE.box
-        return qq.privatise(THERE.mean_reward(), budget, relation=relation, noise="path", domain=box, simulate=seed)
-    features = FeatureKernel(_profiles, rank=2, dimension=2)
-    relation = qq.RkhsBall(2 * 2.0 / people, features.norm, people=people)
-    return FiniteRankMechanism.for_relation(relation, budget, domain=THERE.box).simulate([1.0, 1.0], seed)
-
-
-def _profiles(places: np.ndarray) -> np.ndarray:
-    """What there is to like along each axis, which is public here; how much each person likes it is not."""
-    return np.stack([along_x(places[:, 0], np), along_y(places[:, 1], np)], axis=-1)
-
-
-def measure_plans(kernel: str, people: tuple[int, ...], draws: int) -> list[Row]:
-    """Plans on private rewards: what the noise costs, whatever learns from it. 0 is random, 1 the best known."""
-    found = []
+def measure_plans(people: tuple[int, ...], draws: int) -> list[Row]:
+    """Plans on private rewards of the navigation world, in the additive kernel: 0 is random, 1 the best known."""
+    world, found = NavigationWorld(), []
     for number in people:
+        mechanism = qq.GaussianProcessMechanism.for_relation(
+            world.relation(number), qq.Budget(EPSILON, DELTA), domain=world.box
+        )
         promised = {"people": number, "epsilon": EPSILON, "delta": DELTA}
         for draw in range(draws):
-            plan = worlds.plan_on_grid(THERE, private_reward(kernel, number, draw))
-            reached = worlds.normalise(THERE, mean_return(THERE, plan))
-            found.append(row(DIMENSIONS, f"{kernel}, navigation, planned", "score", reached, draw=draw, **promised))
+            plan = worlds.plan_on_grid(world, mechanism.simulate(world.mean_reward(), draw))
+            reached = worlds.normalise(world, mean_return(world, plan))
+            found.append(row(DIMENSIONS, "additive kernel, navigation", "score", reached, draw=draw, **promised))
     return found

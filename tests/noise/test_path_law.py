@@ -8,11 +8,9 @@ from laws import TAIL, grid_path, largest_covariance_error, p_value, sample
 
 from quietq.noise import SeededEntropy
 from quietq.noise.grid_path import draw_grid
-from quietq.paper import BandLimited, FeatureKernel
 from quietq.paper.sampler import SortedPath
 from quietq.privacy import Exponential
 from quietq.privacy.relations import whiten
-from reproduction.feature_path import FeaturePath
 
 BETAS = [1e-3, 1.0, 10.0, 1.6e4]
 FINE = np.array([0, 1, 2, 2**10, 2**20, 2**20 + 1, 2**28, 2**29, 2**29 + 2**12, 2**30 - 7, 2**30]) / 2**30
@@ -65,20 +63,6 @@ def test_additive_path():
     kernel = Exponential((1.0, 10.0, 0.1), summed=True)
     points = np.random.default_rng(4).integers(0, 2**6 + 1, (8, 3)) / 2**6
     check(kernel, points, sample(lambda i: grid_path(kernel, levels=6, entropy=SeededEntropy(i)), points, 800))
-
-
-def test_feature_path():
-    kernel = FeatureKernel(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 1] ** 2], axis=-1), rank=3, dimension=2)
-    points = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 0.9]])
-    check(kernel, points, sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 600))
-
-
-@pytest.mark.parametrize("half_width", [0.5, slow(3.0), 20.0])
-def test_band_limited_path(half_width):
-    kernel = BandLimited(half_width)
-    points = np.linspace(0, 1, 4 if half_width < 1 else 6)
-    samples = sample(lambda i: FeaturePath(kernel, entropy=SeededEntropy(i)), points, 600)
-    check(kernel, points, samples)
 
 
 def test_scale_and_domain():

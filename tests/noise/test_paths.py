@@ -14,15 +14,12 @@ from scipy.stats import kstest
 from quietq import BudgetExhausted, InvalidInput
 from quietq.noise import Box, SeededEntropy, SystemEntropy
 from quietq.noise.grid_path import check_grid, draw_grid
-from quietq.paper import BandLimited
 from quietq.paper.sampler import SortedPath
 from quietq.privacy import Exponential
-from reproduction.feature_path import FeaturePath
 
 ONE_DIMENSIONAL = {
     "sorted": lambda **kwargs: SortedPath(Exponential(4.0), **kwargs),
     "grid": lambda **kwargs: grid_path(Exponential(4.0), **kwargs),
-    "band-limited": lambda **kwargs: FeaturePath(BandLimited(3.0), **kwargs),
 }
 
 

@@ -22,8 +22,6 @@ from quietq.paper.agents.jax_world import as_jax, stack
 from quietq.paper.agents.method import EnvironmentSpaces, Transition
 from quietq.paper.agents.networks import LinearQ
 from quietq.paper.agents.reward_learner import ReleasedValues, RewardLearner, RewardNoise
-from quietq.paper.agents.training import Training
-from quietq.privacy.assumptions import Code
 from quietq.worlds import score
 from quietq.worlds.walk import WalkWorld, walk_reward
 
@@ -57,17 +55,10 @@ def scores(core: ActorCritic, released: Any) -> np.ndarray:
     return np.array([score(np.argmax(one, axis=-1), cells=512) for one in np.asarray(values)])
 
 
-class Released(LinearQ):
-    """A network of values, for many states at once."""
-
-    def __call__(self, states: Any) -> Any:
-        return jax.vmap(super().__call__)(states)
-
-
 def released_values(certificate: Certificate, right_until: float = 0.5) -> ReleasedValues:
     knots = np.linspace(0, 1, 9)
     weights = jnp.asarray([knots - right_until, right_until - knots], jnp.float32)
-    return ReleasedValues(Released(weights, SPACES.box, 9), SPACES.box, certificate)
+    return ReleasedValues(NoNoise(), LinearQ(weights, SPACES.box, 9), SPACES.box, certificate)
 
 
 def test_it_learns_the_walk_from_a_private_reward() -> None:
@@ -86,7 +77,7 @@ def test_it_learns_from_released_values() -> None:
     points = jnp.linspace(0, 1, 101)[:, None]
     choices = np.asarray(jax.vmap(lambda one: jax.vmap(lambda x: core.values(one, x).argmax())(points))(released))
     for source, chosen in zip(sources, choices, strict=True):
-        wanted = np.asarray(jax.vmap(source.at)(points))
+        wanted = np.asarray(jax.vmap(source.reward.at)(points))
         clear = np.abs(wanted[:, 1] - wanted[:, 0]) > 0.15
         assert (chosen == wanted.argmax(axis=1))[clear].all()
 
@@ -99,8 +90,7 @@ def test_certificates_are_those_of_the_source() -> None:
     method.check(SPACES, 5000)
     values = released_values(private.certificate)
     ActorCritic(values).check(SPACES, 5000)
-    covered = (*private.certificate.assumptions, Code.COVERED())
-    assert ActorCritic(values).certificate(SPACES, 5000).assumptions == covered
+    assert ActorCritic(values).certificate(SPACES, 5000) is private.certificate
     simulated = ActorCritic(private_reward(simulate=0))
     simulated.check(SPACES, 5000)
     assert simulated.certificate(SPACES, 5000).standing == "none"
@@ -187,16 +177,6 @@ def test_values_of_an_agent_or_of_a_file_bring_their_certificate(tmp_path: Path)
     for source in (agent, Agent.load(tmp_path / "agent.qq")):
         values = source.released_values()
         assert values.certificate == agent.certificate
-        assert np.allclose(jax.vmap(values.at)(states), agent.q_values(states), atol=1e-5)
+        assert np.allclose(jax.vmap(values.reward.at)(states), agent.q_values(states), atol=1e-5)
     policy = Agent(WORLD, ActorCritic(values, network="splines", features=4, batch=50), seed=0).learn(50)
     assert policy.certificate == agent.certificate
-
-
-def test_a_function_of_ones_own_is_taken_at_ones_word() -> None:
-    """Raw rewards under somebody else's certificate: nothing can see that, so the certificate says who is trusted."""
-    stolen = privatise(walk_reward, Budget(0.01, 1e-4), relation=people(50, 0, 0.5, 1)).certificate
-    raw = ReleasedValues(lambda s: jnp.stack([s[:, 0], 1 - s[:, 0]], -1), SPACES.box, stolen)
-    certificate = Training(world=WORLD, spaces=SPACES, method=ActorCritic(raw), seed=0, steps=1000).certificate()
-    (said,) = [one for one in certificate.assumptions if "from nothing else private" in one.text]
-    assert not said.enforced
-    assert said.text in str(certificate)

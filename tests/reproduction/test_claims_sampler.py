@@ -5,12 +5,12 @@ import time
 import numpy as np
 
 from quietq.noise import SeededEntropy
-from quietq.paper import BandLimited
+from quietq.paper import BandLimited, FiniteRankMechanism
 from quietq.paper.sampler import SortedPath
-from quietq.privacy import Exponential
+from quietq.privacy import Budget, Exponential
+from quietq.worlds import walk_reward
 from reproduction.claims import sampler, statements_of
 from reproduction.claims.statement import power
-from reproduction.feature_path import FeaturePath
 
 
 def least(query, sizes: tuple[int, ...], repeats: int = 4) -> list[tuple[float, float]]:
@@ -32,8 +32,9 @@ def test_queries_take_about_n_log_n() -> None:
     assert power(sampler.modulo_log(pairs)) < 1.5
 
 
-def test_band_limited_paths_take_time_like_n() -> None:
-    pairs = least(lambda: FeaturePath(BandLimited(5.0), entropy=SeededEntropy(0)), (300, 900, 2700))
+def test_band_limited_releases_take_time_like_n() -> None:
+    mechanism = FiniteRankMechanism(BandLimited(5.0), 0.02, Budget(1.0, 1e-5))
+    pairs = least(lambda: mechanism.simulate(walk_reward, 0), (300, 900, 2700))
     assert power(pairs) < 1.5
 
 

@@ -90,7 +90,7 @@ def test_an_interval_is_a_matter_of_scale():
 
 def test_tasks_give_the_same_rows_every_time():
     for measure, settings in (
-        (worlds.measure_plans, (worlds.FEATURES, (100,), 1)),
+        (worlds.measure_plans, ((100,), 1)),
         (kernels.measure_random_features, (20, 64)),
         (kernels.measure_covariance, (20,)),
     ):
@@ -157,7 +157,7 @@ def test_the_reward_without_high_frequencies_keeps_to_what_is_declared(half_widt
 
 
 def test_queries_are_timed_for_every_kernel():
-    for kernel in ("exponential", "additive", "product", "features", "band-limited"):
+    for kernel in ("exponential", "product", "band-limited"):
         rows = kernels.measure_queries(kernel, (200, 400))
         assert [one["at"] for one in rows if one["quantity"] == "seconds"] == [200.0, 400.0]
         assert all(math.isfinite(float(one["value"] or 0)) for one in rows)

@@ -21,7 +21,7 @@ def changed(rows, quantity, value, setting=None):
 
 @pytest.fixture(scope="module")
 def cheap_rows():
-    slower = (learners.measure_learning, worlds.measure_plans, worlds.measure_thermostat, kernels.measure_releases)
+    slower = (learners.measure_learning, worlds.measure_plans, kernels.measure_releases)
     tasks = [task for task in EXTENSIONS.tasks(True) if task.measure not in slower]
     rows = [one for task in tasks for one in task.rows()]
     rows = changed(rows, "power of the number of queries", 1.0)  # no test depends on how fast a machine is

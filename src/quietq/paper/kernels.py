@@ -88,14 +88,6 @@ class FiniteRank(ABC):
         return norm_by(self.covariance(points, points), values)
 
 
-def weighted_features(kernel: FiniteRank, weights: np.ndarray, box: Box, states: object) -> Float[np.ndarray, "..."]:
-    """weights . phi at the states; the weights' further axes are outputs."""
-    x = box.to_unit(states)
-    shape = x.shape if box.dimension == 1 else x.shape[:-1]
-    rows = x.reshape(-1) if box.dimension == 1 else x.reshape(-1, box.dimension)
-    return (kernel.features(rows) @ weights).reshape(shape + weights.shape[1:])
-
-
 @dataclass(frozen=True, repr=False)
 class FeatureKernel(FiniteRank):
     """phi(x) . phi(y) for a public feature map phi, from (points,) or (points, d) to (points, rank).
@@ -232,7 +224,11 @@ class PrivateWeights(PrivateFunction):
     certificate: Certificate
 
     def __call__(self, states: object) -> Float[np.ndarray, "..."]:
-        return weighted_features(self.kernel, self.weights, self.box, states)
+        """Returns weights . phi at the states; the weights' further axes are outputs."""
+        x, dimension = self.box.to_unit(states), self.box.dimension
+        shape = x.shape if dimension == 1 else x.shape[:-1]
+        rows = x.reshape(-1) if dimension == 1 else x.reshape(-1, dimension)
+        return (self.kernel.features(rows) @ self.weights).reshape(shape + self.weights.shape[1:])
 
 
 class WeightNoise(InKernel):

@@ -304,7 +304,7 @@ class Agent(Issued):
     def released_values(self, member: int = 0) -> ReleasedValues:
         """Returns the values of one run, for methods that learn from a release: the certificate is this agent's."""
         one = jax.tree.map(lambda leaf: leaf[self._member(member)], self.released)
-        return ReleasedValues.of_agent(self.method.core(), one, self.spaces.box, self.certificate)
+        return ReleasedValues(self.method.core(), one, self.spaces.box, self.certificate)
 
     def as_function(self) -> PrivateNetwork:
         """Returns what can be published: released values and public settings, without seeds, returns and steps."""

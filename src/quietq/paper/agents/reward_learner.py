@@ -11,59 +11,33 @@ to a constant, and `privatise(..., level=True)` is there for that.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
 from quietq.noise import Box
 from quietq.paper.agents.deep_q import DeepQ
 from quietq.paper.agents.jax_world import JaxReward, as_jax
 from quietq.paper.agents.method import EnvironmentSpaces, Method, Released, some_states
-from quietq.privacy import Certificate, Code, InvalidInput
-from quietq.privacy.checks import instance
+from quietq.privacy import Certificate, InvalidInput
 from quietq.released import PrivateFunction
 from quietq.worlds.world import flat
 
 
 class ReleasedValues:
-    """Values of all actions that were released, with the certificate that covers them.
+    """Values of all actions that one run of a method released, and the certificate that covers them.
 
-    `agent.released_values()` makes it. A function of your own is taken at your word that the certificate covers it, and
-    the certificate then says so, as trusted.
-
-    Args:
-        function: From states, shape (points, d), to values, (points, actions); JAX must be able to trace it. If it is a
-            pytree (an Equinox module, say), its arrays can be stacked over runs.
-        box: Where states lie.
-        certificate: What covers the values.
-
+    `agent.released_values()` makes it: a function of one's own could hold what no certificate covers.
     """
 
-    def __init__(self, function: Callable[..., ArrayLike], box: Box, certificate: Certificate) -> None:
-        instance("box", box, Box, "the box of states that the values were released for")
-        instance("certificate", certificate, Certificate, "the certificate of what the values were computed from")
-        arrays = function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
-        self.reward = JaxReward(_first_of_many, None, (arrays,), by_action=True)
-        self.box, self.certificate = box, certificate.with_assumption(Code.COVERED())
-
-    @classmethod
-    def of_agent(cls, method: Method, released: Released, box: Box, certificate: Certificate) -> "ReleasedValues":
-        """Values that are known to be the ones that were released, so that nobody has to vouch for them."""
-        made = cls.__new__(cls)
-        made.reward = JaxReward(_answer, method, (released,), by_action=True)
-        made.box, made.certificate = box, certificate
-        return made
-
-
-def _first_of_many(state: Float[Array, " d"], _: None, function: PyTree) -> Float[Array, " actions"]:
-    return jnp.asarray(function(state[None]))[0]
+    def __init__(self, method: Method, released: Released, box: Box, certificate: Certificate) -> None:
+        self.reward = JaxReward(_answer, method, (released,), by_action=True)
+        self.box, self.certificate = box, certificate
 
 
 def _answer(state: Float[Array, " d"], method: Method, released: Released) -> Float[Array, " actions"]:
