@@ -105,8 +105,8 @@ def study() -> Study:
     for name, people in PEOPLE.items():
         for number in (people,) if people >= ENOUGH else (people, MANY * people):
             for kind in POLICIES:
-                system = {"system": name, "kind": "development" if name in DEVELOPMENT else "reported"}
-                labels = system | {"people": number, "policy": kind}
+                group = "development" if name in DEVELOPMENT else "reported"
+                labels = {"system": name, "kind": group, "people": number, "policy": kind}
                 cases.append(Case(labels, partial(_measure, SYSTEMS[name], number, kind), MADE_OF))
     for name, (number, kind) in PRICED.items():
         labels = {"system": name, "kind": "price of the check", "people": number, "policy": kind}
@@ -140,8 +140,14 @@ def _measure(system: System | LunarLander, people: int, kind: str, draw: int) ->
     assert check.share is not None
     reached = system.value(act, draw, _episodes(system))
     good, go = reached >= wanted, bool(check.go)
-    found = {"good": float(good), "right": float(go == good), "return": reached, "wanted": wanted}
-    found |= {"share": check.share, "noise": check.error}
+    found = {
+        "good": float(good),
+        "right": float(go == good),
+        "share": check.share,
+        "noise": check.error,
+        "return": reached,
+        "wanted": wanted,
+    }
     says = {"rule": go, "votes": check.share >= check.threshold}
     if check.z_score is not None:
         found |= {"agreement": check.agreement or 0.0, "z-score": check.z_score}
@@ -154,11 +160,9 @@ def _measure(system: System | LunarLander, people: int, kind: str, draw: int) ->
 
 def _price(system: System | LunarLander, people: int, kind: str, draw: int) -> Numbers:
     """What the check's part of the budget costs the return of what is checked."""
-    worth = []
-    for budget in (FOR_RELEASE, WHOLE):
-        _, act = _policy(system, people, kind, draw, budget)
-        worth.append(system.value(act, draw, _episodes(system)))
-    return {"price": worth[1] - worth[0], "return, nine tenths": worth[0], "return, the whole": worth[1]}
+    acts = [_policy(system, people, kind, draw, budget)[1] for budget in (FOR_RELEASE, WHOLE)]
+    nine_tenths, whole = (system.value(act, draw, _episodes(system)) for act in acts)
+    return {"price": whole - nine_tenths, "return, nine tenths": nine_tenths, "return, the whole": whole}
 
 
 @lru_cache(maxsize=1)
@@ -195,15 +199,15 @@ def _policy(
 @lru_cache
 def wanted_of(name: str) -> float:
     """From which return on a policy is good: see the remarks; twins are of other people, five of them."""
-    system, found = SYSTEMS[name], []
+    system = SYSTEMS[name]
     if name in WANTED or isinstance(system, LunarLander):
         return WANTED[name]
     if isinstance(system, Skilled):
         return (system.value_of_behaviour() + system.value(system.expert, 0)) / 2
-    for draw in range(1000, 1005):
-        policy = plan_linear(twin(system.sessions(PEOPLE[name], draw)), steps=_steps(system), seed=draw)
-        found.append(system.value(policy, draw, _episodes(system)))
-    return float(np.mean(found) - (1 - PART) * abs(np.mean(found)))
+    twins = [(twin(system.sessions(PEOPLE[name], draw)), draw) for draw in range(1000, 1005)]
+    plans = [(plan_linear(one, steps=_steps(system), seed=draw), draw) for one, draw in twins]
+    mean = float(np.mean([system.value(plan, draw, _episodes(system)) for plan, draw in plans]))
+    return mean - (1 - PART) * abs(mean)
 
 
 def _steps(system: System | LunarLander) -> int:
