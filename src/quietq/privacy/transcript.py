@@ -160,6 +160,7 @@ class Transcript:
         self._error = error
         self._simulated = simulated
         self._total: Cost | None = None
+        self._cost_of_last = self.cost
         self._asked: Query | None = None
         """What was asked for and not answered yet."""
         self._process = os.getpid()
@@ -173,7 +174,10 @@ class Transcript:
             if query.in_parts and any(query is one for one in self.queries):
                 self._asked = query
                 return
-            asked = self._cost_of(query)
+            # The rounds of a fit share one law and one sensitivity: what the last one cost, the next one costs too.
+            last = self.queries[-1] if self.queries else None
+            shared = last is not None and all(its is own for its, own in zip(last[1:], query[1:], strict=True))
+            asked = self._cost_of_last if shared else self._cost_of(query)
             total = asked if self._total is None else Cost.of_all([self._total, asked])
             if total is None or not total.at_most(self.cost) or len(self.queries) == MOST_QUERIES:
                 raise InvalidInput(
@@ -182,6 +186,7 @@ class Transcript:
                 )
             self._total = total
             self._asked = query
+            self._cost_of_last = asked
             self.queries.append(query)
 
     def _cost_of(self, query: Query) -> Cost:
