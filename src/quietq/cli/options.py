@@ -64,7 +64,7 @@ def repeat(context: typer.Context) -> str:
         if param.name == "config" or source is None or source.name == "DEFAULT":
             continue
         option = max(param.opts, key=len)
-        for one in value if isinstance(value, list) else [value]:
+        for one in value if getattr(param, "multiple", False) or param.nargs == -1 else [value]:
             if option.startswith("-"):
                 words.append(option)
             if option in PAIRS:
