@@ -111,8 +111,10 @@ DID_NOT_HELP = (
     "For rewards: DP-SGD on a network, and one clipped model per person. For worlds: our own agents, which score "
     "far below PPO, and one-shot moments. For clones: gradients weighted by how far a person's return lies between two "
     "quantiles, instead of the best fifth (one draw of seven kinds of people, 2,000 each: recovered +0.04 to -0.06 "
-    "between the median and the best tenth, +0.11 to -0.37 between the lowest and the best tenth). A Gaussian copula "
-    "has no clusters, so for states in clusters there is something left to gain."
+    "between the median and the best tenth, +0.11 to -0.37 between the lowest and the best tenth); half the gradients, "
+    "a linear policy, a random first layer, or the best two fifths (one draw of three kinds of people, 5,000 each: the "
+    "squared error of actions, 0.25 to 0.51, changed by 0 to -0.09, and returns fell on one of two systems). A "
+    "Gaussian copula has no clusters, so for states in clusters there is something left to gain."
 )
 
 
