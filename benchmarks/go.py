@@ -122,8 +122,8 @@ def study() -> Study:
         "check, the rest into the world or clone.",
         "In MuJoCo people are of ages, each acts by one of several policies, and sessions are their first 100 steps "
         "(Reacher 50, InvertedPendulum until it falls). What is stored was measured with people from a pool of 6,000, "
-        "each drawn once at most, where the pool is now one of 2,000. LunarLander's are those of examples/lander.py, whose "
-        "clones are of everybody because they tell no rewards.",
+        "each drawn once at most, where the pool is now one of 2,000. LunarLander's are those of examples/lander.py, "
+        "whose clones are of everybody because they tell no rewards.",
         "The rule was chosen on the development systems, but what votes are made of had been tried on the reported "
         "ones too (4 to 10 draws each).",
         "The price of the check is the return of the same people's plan or clone with the whole budget, less that with "
