@@ -84,7 +84,6 @@ STUDY_SECTIONS = {
         "said in how it was measured. The fewest people are told from three draws on.",
         {
             "The fewest people from whom on mean shares are 0.9 or more": _all,
-            "share": lambda line: line[1] not in ("no noise", "people's own behaviour"),
         },
     ),
     "go": Shown(
