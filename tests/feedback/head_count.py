@@ -1,20 +1,16 @@
 """A new kind of feedback, in one file, as a contributor would write it: people's answers, yes or no."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from quietq.feedback.feedback import Feedback, read_people
 from quietq.feedback.statistic import Vector
-from quietq.mechanisms.release import SLACK, Mechanism, Query
+from quietq.mechanisms.release import Mechanism, mean_of_people
 from quietq.noise.box import Box
-from quietq.noise.laws import Gaussian
-from quietq.privacy.account import Cost, Issued
+from quietq.privacy.account import Issued
 from quietq.privacy.assumptions import Code
 from quietq.privacy.certificate import Certificate
-from quietq.privacy.norms import ObservedRewards
-from quietq.privacy.relations import SupBall
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class Leaning(Vector):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Answers(Feedback):
-    """How people lean on the whole."""
+    """How people lean on the whole. Any one person's rows may be replaced by others: the relation is the default."""
 
     @classmethod
     def read(cls, source, *, people, person="person", answer="answer", **options):
@@ -41,18 +37,6 @@ class Answers(Feedback):
 
         schema = Schema("answers", person, {"answer": Category(answer, "answer", ("no", "yes"))})
         return cls(box=Box.of((0, 1)), **read_people(source, schema, Leaning(), people, **options))
-
-    @cached_property
-    def relation(self):
-        return SupBall(2 * Leaning.bound / self.people, people=self.people)
-
-    @cached_property
-    def assumptions(self):
-        return Code.ONE_OF_DECLARED(self.people), Code.NAMES()
-
-    @cached_property
-    def largest(self):
-        return Leaning.bound
 
 
 @dataclass(frozen=True)
@@ -64,32 +48,21 @@ class PrivateLeaning(Issued):
 
 
 class NoisyMean(Mechanism):
-    """Gaussian noise on one mean."""
+    """Gaussian noise on one mean of people."""
 
     name = "mean"
-    conditions = ()
-
-    @classmethod
-    def is_for(cls, feedback):
-        return isinstance(feedback, Answers)
+    feedback_kind = "answers"
+    conditions = (Code.MEANS_OF_PEOPLE(),)
 
     def __init__(self, answers, budget):
-        self.relation, self.budget, self.box, self.largest, self.error = (
-            answers.relation,
-            budget,
-            answers.box,
-            1.0,
-            0.0,
-        )
-        self.sensitivity = answers.relation.radius * SLACK
-        self.law = Gaussian(self.sensitivity / budget.mu, ObservedRewards(1, 0))
-
-    @property
-    def cost(self):
-        return Cost.gaussian(self.budget.mu)
+        self.relation = answers.relation
+        self.budget = budget
+        self.box = answers.box
+        self.largest = Leaning.bound
+        self.error = 1e-12  # people are summed in whole numbers: only the mean is rounded
 
     def run(self):
-        return (yield Query(lambda feedback: feedback.mean(Leaning()), self.sensitivity, self.law))
+        return (yield mean_of_people(Leaning(), self.people, self.budget.mu))
 
     def result(self, released, certificate):
         return PrivateLeaning(float(released[0]), certificate)

@@ -1,4 +1,4 @@
-"""A new kind of feedback is a file (`head_count.py`) and an entry of a table; nothing else knows of it."""
+"""A new kind of feedback is a file (`head_count.py`) and an entry of a table: all that the library knows of it."""
 
 from functools import partial
 from typing import Any
@@ -88,7 +88,7 @@ def test_one_person_moves_the_mean_by_no_more_than_stated(said):
     rest = ANSWERS.filter(pl.col("person") != "bob")
     bob = pl.DataFrame({"person": ["bob"] * len(said), "answer": said})
     one = Answers.read([rest, bob], people=5)
-    assert abs(one.mean(Leaning())[0] - HONEST.mean(Leaning())[0]) <= one.relation.radius
+    assert abs(one.mean(Leaning())[0] - HONEST.mean(Leaning())[0]) <= Leaning().diameter / 5
 
 
 def test_it_is_released_once_and_certified():

@@ -307,8 +307,8 @@ def reward(
         ),
     }
     arguments = of_kinds.pop(kind)
-    ((other, of_other),) = of_kinds.items()
-    refuse_others(f"{kind} have", of_other, f", or say --kind {other}")
+    for other, of_other in of_kinds.items():
+        refuse_others(f"{kind} have", of_other, f", or say --kind {other}")
     if people is None or (kind == "ratings" and (low is None or high is None)):
         raise missing(f"{kind} need", people=people, **({"low": low, "high": high} if kind == "ratings" else {}))
     if (box is None) == (items is None):

@@ -104,7 +104,7 @@ class Feedback:
 
     @cached_property
     def largest(self) -> float:
-        """A public bound on the size of what is released, before noise."""
+        """A public bound on the size of the reward, where it is a function: noise on a function is made for it."""
         return 1.0
 
     @cached_property
@@ -290,7 +290,10 @@ def domain_of(box: Domain | Items, features: FeatureMap | None, dimension: int) 
 def state_fields(
     name: str, columns: Sequence[str], box: Box, features: FeatureMap | None, optional: bool = False
 ) -> "Mapping[str, Number | Category]":
-    """The columns of a state, for a schema; what is optional and bad becomes NaN, and its row stays."""
+    """The columns of a state, for a schema, as `name` and a number: losses and labels look for x0, x1, and so on.
+
+    What is optional and bad becomes NaN, and its row stays.
+    """
     from quietq.feedback.schema import Category
 
     if isinstance(features, Categorical):

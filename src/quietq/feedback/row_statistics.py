@@ -71,7 +71,7 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class Squared(Loss):
-    """Ratings, in units of their range and around its middle."""
+    """Ratings, in units of their range and around its middle: the columns x0, x1, ..., `rating`, and maybe `action`."""
 
     dimension: int
     range: tuple[float, float]  # pyright: ignore[reportIncompatibleVariableOverride]

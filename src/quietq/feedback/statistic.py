@@ -82,7 +82,10 @@ class Vector(Statistic):
 
     @property
     def diameter(self) -> float:
-        """How far apart two people's vectors can be: in units of it a mean moves by 1/people (MeanOfPeople)."""
+        """How far apart two people's vectors can be: in units of it a mean moves by 1/people (MeanOfPeople).
+
+        A statistic with a theorem of its own overrides it: one number that is never below 0 differs by `bound` at most.
+        """
         return (math.sqrt(2) if self.right_angles else 2.0) * self.bound
 
     def empty(self) -> Tally:

@@ -66,7 +66,7 @@ class Mechanism(ABC):
     name: ClassVar[str]
     """The name in `privatise(..., noise=name)`."""
     feedback_kind: ClassVar[str] = "function"
-    """What it releases the feedback as, by the name that feedback gives it."""
+    """The `Feedback.kind` that it releases."""
     releases: ClassVar[str] = "reward"
     """What is released; certificates call the method releases/name."""
     pure: ClassVar[bool] = False
@@ -82,7 +82,7 @@ class Mechanism(ABC):
     """What the promise stands on, besides what feedback, noise and account say themselves."""
     remarks: tuple[str, ...] = ()
     error_unit: ClassVar[str] = "root mean square, in units of the reward"
-    """The unit of `expected_error`."""
+    """The unit of `expected_error`, which the certificate states only where it is the reward's."""
     asks_code: ClassVar[bool] = True
     """Whether functions of the caller's may see people's rows: where they fail may tell of them, so it must cost. Where
     nothing but quietq's own code looks at rows, it is False: what is refused at once then costs nothing."""
@@ -185,7 +185,10 @@ def _answer_all(mechanism: Mechanism, feedback: AnyFeedback, transcript: Transcr
 
 def _open(mechanism: Mechanism, feedback: AnyFeedback, account: Account | None, seed: int | None = None) -> Transcript:
     """A transcript for what the mechanism asks of this feedback, which it must be made for."""
-    if mechanism.relation != feedback.relation or not mechanism.is_for(feedback):
+    if not mechanism.is_for(feedback):
+        given = f"{type(feedback).__name__} of the kind {feedback.kind!r}"
+        raise InvalidInput(f"Noise {mechanism.name!r} does not release {given}.")
+    if mechanism.relation != feedback.relation:
         raise InvalidInput(
             f"Noise {mechanism.name!r} is made for {mechanism.relation}, but what is to be released is about "
             f"{feedback.relation}: make it for that."
