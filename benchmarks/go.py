@@ -20,7 +20,8 @@ from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Entry, Numbers, Study, T
 from benchmarks.systems import DEVELOPMENT, REPORTED, Array, Rng, System
 from benchmarks.world_twin import twin
 from examples import lander
-from quietq.worlds.planning import LinearPolicy, plan_linear, policy_shape
+from quietq.released.private_network import PrivatePolicy
+from quietq.worlds.planning import linear_policy, plan_linear, policy_shape
 from quietq.worlds.policy_check import CLEARLY
 
 
@@ -187,14 +188,18 @@ def _policy(
         all_of_them = min(system.low * steps, system.low), max(system.high * steps, system.high)
         ends = getattr(system, "returns", all_of_them)
         clone = qq.clone(sessions, budget, returns=ends, best=1 if ends is None else 0.2, simulate=draw)
-        return clone, lambda states: np.asarray(clone.predict(states)[0])
+        return clone, acting(clone)
     world = _world(system, people, draw, budget)
     if kind == "random":
         weights = np.random.default_rng(draw).standard_normal(policy_shape(world.spaces))
-        random = LinearPolicy(world.spaces, weights, *world.typical(), world)
-        return random, random
+        random = linear_policy(world, weights)
+        return random, acting(random)
     plan = plan_linear(world, steps=_steps(system), seed=draw)
-    return plan, plan
+    return plan, acting(plan)
+
+
+def acting(policy: PrivatePolicy) -> Callable[[Array], Array]:
+    return lambda states: policy.predict(states)[0]
 
 
 @lru_cache
@@ -207,7 +212,7 @@ def wanted_of(name: str) -> float:
         return (system.value_of_behaviour() + system.value(system.expert, 0)) / 2
     twins = [(twin(system.sessions(PEOPLE[name], draw)), draw) for draw in range(1000, 1005)]
     plans = [(plan_linear(one, steps=_steps(system), seed=draw), draw) for one, draw in twins]
-    mean = float(np.mean([system.value(plan, draw, _episodes(system)) for plan, draw in plans]))
+    mean = float(np.mean([system.value(acting(plan), draw, _episodes(system)) for plan, draw in plans]))
     return mean - (1 - PART) * abs(mean)
 
 

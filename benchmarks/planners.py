@@ -5,7 +5,7 @@ A model works in the unit box, for many copies at once; `Released` makes one of 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.systems import Array, Policy, Rng, System
 from quietq.feedback.spaces import Spaces
 from quietq.released.private_world import PrivateWorld
-from quietq.worlds.planning import LinearPolicy, policy_shape
+from quietq.worlds.planning import linear_actions, policy_shape
 from quietq.worlds.private_env import Simulator, Step
 
 Acts = Callable[[Array], Array]
@@ -94,10 +94,10 @@ def linear_by_cross_entropy(
     centre, spread = np.zeros(shape), np.full(shape, 2.0)
 
     def acts_of(weights: Array) -> Acts:
-        policy, items = LinearPolicy(model.spaces, weights, middle, deviation), system.unit_items
+        acts, items = partial(linear_actions, model.spaces, weights, middle, deviation), system.unit_items
         if items is None:
-            return policy.acts
-        return lambda states: items[((policy.acts(states)[..., None, :] - items) ** 2).sum(axis=-1).argmin(axis=-1)]
+            return acts
+        return lambda states: items[((acts(states)[..., None, :] - items) ** 2).sum(axis=-1).argmin(axis=-1)]
 
     def best_first(tried: Array, episodes: int) -> Array:
         acts, alike = acts_of(np.tile(tried, (episodes, 1, 1))), len(tried)

@@ -116,7 +116,8 @@ def quietq(steps: Steps, budget: qq.Budget, seed: int) -> Policy:
     system = steps.system
     world = qq.privatise(steps.read(), budget, world=system.model, simulate=seed)
     if system.ahead is None:
-        return plan_linear(world, steps=system.steps, seed=seed)
+        policy = plan_linear(world, steps=system.steps, seed=seed)
+        return lambda states: policy.predict(states)[0]
     return plan(Released(world, HALT), system, seed)
 
 

@@ -10,7 +10,7 @@ from benchmarks.study import PACKAGE_ROOMS, ROOT, Case, Numbers, Study, own_file
 from benchmarks.systems import REPORTED, Policy, System
 from benchmarks.world_twin import twin
 from quietq.released.private_world import PrivateWorld
-from quietq.worlds.planning import LinearPolicy, plan_linear
+from quietq.worlds.planning import plan_linear
 
 EPISODES = 20
 
@@ -29,8 +29,9 @@ def study() -> Study:
     return Study("worlds", "people", cases, remarks)
 
 
-def linear(world: PrivateWorld, system: System, seed: int) -> LinearPolicy:
-    return plan_linear(world, steps=system.steps, seed=seed)
+def linear(world: PrivateWorld, system: System, seed: int) -> Policy:
+    plan = plan_linear(world, steps=system.steps, seed=seed)
+    return lambda states: plan.predict(states)[0]
 
 
 def ppo(world: PrivateWorld, system: System, seed: int, copies: int = 32) -> Policy:
@@ -68,9 +69,9 @@ def dosed(people: int, budget: qq.Budget, draw: int) -> Numbers:
     steps, own = system.sessions(people, draw), system.value_of_behaviour(draw)
     sessions, (of_world, of_check) = steps.read(), budget.split(0.9, 0.1)
     world = qq.privatise(sessions, of_world, world=system.model, simulate=draw)
-    policy = linear(world, system, draw)
-    found = qq.check(policy, sessions, of_check, own, trained_on=world, steps=system.steps, go=0.5, simulate=draw)
-    planned = system.value(policy, draw, 1000)
+    plan = plan_linear(world, steps=system.steps, seed=draw)
+    found = qq.check(plan, sessions, of_check, own, steps=system.steps, go=0.5, simulate=draw)
+    planned = system.value(lambda states: plan.predict(states)[0], draw, 1000)
     reached = planned if found.go else own
     best = system.value(linear(twin(steps), system, draw), draw, 1000)
     return {

@@ -16,7 +16,7 @@ import polars as pl
 from gymnasium.envs.box2d.lunar_lander import heuristic
 
 import quietq as qq
-from quietq.worlds.planning import LinearPolicy
+from quietq.released.private_network import PrivatePolicy
 
 NAMES = ["x", "y", "speed x", "speed y", "angle", "turn"]
 AFTER = [f"next {name}" for name in NAMES]
@@ -74,23 +74,24 @@ def read(rows: pl.DataFrame, pilots: int = 1000) -> qq.Sessions:
     )  # fmt: skip
 
 
-def plan(simulate: int | None = None) -> LinearPolicy:
+def plan(simulate: int | None = None) -> PrivatePolicy:
     """The plan of one private world of these pilots."""
     budget = qq.Budget(epsilon=1, delta=1e-5)
     return qq.plan_linear(qq.privatise(read(flights()), budget, world=declared(), simulate=simulate))
 
 
-def returns(policy: Callable[[np.ndarray], np.ndarray], episodes: int = 50) -> list[float]:
+def returns(act: Callable[[np.ndarray], np.ndarray], episodes: int = 50) -> list[float]:
     """What it reaches in the real environment, which is not private."""
     lander, found = gymnasium.make("LunarLander-v3"), []
     for episode in range(episodes):
         state, over, total = lander.reset(seed=10_000 + episode)[0], False, 0.0
         while not over:
-            state, gained, ended, cut, _ = lander.step(int(policy(state[None, :6])[0]))
+            state, gained, ended, cut, _ = lander.step(int(act(state[None, :6])[0]))
             total, over = total + float(gained), ended or cut
         found.append(total)
     return found
 
 
 if __name__ == "__main__":
-    print(f"Mean return: {np.mean(returns(plan())):.0f}")
+    policy = plan()
+    print(f"Mean return: {np.mean(returns(lambda states: policy.predict(states)[0])):.0f}")

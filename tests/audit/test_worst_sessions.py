@@ -19,7 +19,7 @@ from quietq.mechanisms.release import Mechanism, mean_of_people
 from quietq.released import world_model
 from quietq.released.world_model import WorldModel
 from quietq.worlds import policy_check
-from quietq.worlds.planning import LinearPolicy
+from quietq.worlds.planning import linear_policy
 from quietq.worlds.policy_check import Opinions, PolicyCheck, PolicyOnRows
 
 AMPLE, PEOPLE, STEPS = Budget(10.0, 1e-6), 20, 4
@@ -108,7 +108,7 @@ def check(kind: type[PolicyCheck] = PolicyCheck, voted: bool = True, budget: Bud
     """Of pushing on the right, in a world that is released of these people; or by signs alone."""
     people = read(made_up())
     world = privatise(people, AMPLE, simulate=0)
-    plan = LinearPolicy(world.spaces, np.array([[0.1], [1.0]]), *world.typical()).as_policy(world.certificate)
+    plan = linear_policy(world, np.array([[0.1], [1.0]]))
     worlds: Any = {"world": world, "wanted": 0.6 * STEPS} if voted else {}
     return kind(plan, people, budget, steps=STEPS, returns=(0, STEPS), **worlds)
 

@@ -35,7 +35,7 @@ from quietq.mechanisms.release import Mechanism, mean_of_people, release
 from quietq.paper import Evaluation
 from quietq.privacy import Certificate, QuietqError
 from quietq.privacy.account import Issued
-from quietq.worlds.planning import LinearPolicy
+from quietq.worlds.planning import linear_policy
 
 PEOPLE, HALF = 20, Budget(1.0, 1e-5)
 ROWS = [rows_of(PEOPLE, steps=3, seed=seed) for seed in (1, 2)]
@@ -100,8 +100,8 @@ def planned(**known: Any) -> Entry:
     """In a world that was released before, of other people."""
     model = WorldModel(**known)
     world = privatise(read(rows_of(PEOPLE, seed=9), PEOPLE), HALF, world=model)
-    plan = LinearPolicy(world.spaces, np.ones((3, 1)), *world.typical())
-    return lambda rows, account: check(plan, read(rows, PEOPLE), HALF, 1.0, trained_on=world, steps=3, account=account)
+    plan = linear_policy(world, np.ones((3, 1)))
+    return lambda rows, account: check(plan, read(rows, PEOPLE), HALF, 1.0, steps=3, account=account)
 
 
 class Own(Mechanism):

@@ -20,7 +20,9 @@ from quietq.privacy.relations import OnePerson
 from quietq.publishing.publish import NO_GO, certificate_of, with_checks
 from quietq.released import open_release
 from quietq.released.private_network import PrivatePolicy
+from quietq.released.private_world import PrivateWorld
 from quietq.released.release_file import digest_of
+from quietq.worlds.planning import linear_actions, linear_policy
 
 WHOLE, PEOPLE, STEPS = Budget(2, 1e-5), 40, 5
 
@@ -46,15 +48,20 @@ def listed():
 
 @pytest.mark.parametrize("numbers", [False, True])
 def test_a_plan_comes_back_as_it_acted(numbers, listed, tmp_path):
-    world, plan, _ = released(True) if numbers else listed
-    plan = replace(plan, weights=np.array([[0.1], [0.02], [-0.03]]))  # whatever noise made of it
-    publish(plan, tmp_path / "policy.qq", trained_on=world)
+    world, *_ = released(True) if numbers else listed
+    weights = np.array([[0.1], [0.02], [-0.03]])  # whatever noise made of it
+    plan = linear_policy(world, weights)
+    publish(plan, tmp_path / "policy.qq")
     policy = load(tmp_path / "policy.qq")
     assert isinstance(policy, PrivatePolicy)
     states = np.random.default_rng(0).uniform(-2, 2, (500, 2))
-    found, expected = policy.predict(states)[0], plan(states)
+    found = policy.predict(states)[0]
+    middle, deviation = world.typical()
+    expected = linear_actions(world.spaces, weights, middle, deviation, states / 4 + 0.5)
+    assert np.array_equal(found, plan.predict(states)[0])
+    assert np.array_equal(policy.predict(3 * states)[0], plan.predict(np.clip(3 * states, -2, 2))[0])
     if numbers:
-        assert found == pytest.approx(expected, abs=1e-6)
+        assert found == pytest.approx(2 * expected - 1, abs=1e-6)  # as it was tried in the unit box
         assert np.ptp(expected) > 1e-3
     else:
         assert (found == expected).mean() > 0.99  # but for rounding where two are as good
@@ -71,7 +78,7 @@ def certificate_in(path: Path) -> Any:
 
 def test_a_plan_that_a_check_spoke_for_promises_both(listed, tmp_path):
     world, plan, check = listed
-    publish(plan, tmp_path / "policy.qq", trained_on=world, check=check)
+    publish(plan, tmp_path / "policy.qq", check=check)
     found = certificate_in(tmp_path / "policy.qq")
     assert found.mu == pytest.approx(WHOLE.mu, rel=1e-9)
     assert found.mu <= WHOLE.mu
@@ -85,30 +92,30 @@ def test_a_plan_that_a_check_spoke_for_promises_both(listed, tmp_path):
 
 
 def test_a_policy_that_people_spoke_against_leaves_with_a_warning_and_a_remark(listed, tmp_path):
-    world, plan, check = listed
+    _, plan, check = listed
     against, spoken_for = (
         replace(check, agreement=0.0, threshold=check.share + moved).issued() for moved in (1e-9, -1e-9)
     )
     with pytest.warns(UserWarning, match="NO GO: the people who were asked did not speak for this policy"):
-        publish(plan, tmp_path / "policy.qq", trained_on=world, check=against)
+        publish(plan, tmp_path / "policy.qq", check=against)
     found = certificate_in(tmp_path / "policy.qq")
     assert NO_GO in found.remarks
     assert NO_GO in str(found)
-    publish(plan, tmp_path / "policy.qq", trained_on=world, check=spoken_for)  # warnings are errors
+    publish(plan, tmp_path / "policy.qq", check=spoken_for)  # warnings are errors
     assert NO_GO not in certificate_in(tmp_path / "policy.qq").remarks
 
 
 def test_a_policy_is_named_by_its_numbers(listed):
-    world, plan, check = listed
-    policy = plan.as_policy(world.certificate)
-    assert digest_of(policy) == check.policy == digest_of(replace(policy, certificate=check.certificate))
+    _, plan, check = listed
+    assert digest_of(plan) == check.policy == digest_of(replace(plan, certificate=check.certificate))
     for other in (
-        replace(plan, weights=plan.weights + 1e-12),
-        replace(plan, middle=plan.middle + 1e-12),
-        replace(plan, deviation=plan.deviation * (1 + 1e-12)),
+        replace(plan, weights=(plan.weights[0] + 1e-12,)),
+        replace(plan, biases=(plan.biases[0] + 1e-12,)),
+        replace(plan, normal=plan.normal + np.array([[1e-12], [0.0]])),
+        replace(plan, normal=plan.normal * [[1.0], [1 + 1e-12]]),
+        replace(plan, clip=9.0),
     ):
-        assert digest_of(other.as_policy(world.certificate)) != check.policy
-    assert digest_of(replace(policy, clip=9.0)) != check.policy
+        assert digest_of(other) != check.policy
 
 
 def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
@@ -124,7 +131,7 @@ def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
     ):
         world = privatise(people, most, account=account)
     plan = plan_linear(world, steps=STEPS, iterations=2, candidates=16)
-    plans = [replace(plan, weights=plan.weights + 0.1 * i) for i in range(3)]
+    plans = [replace(plan, weights=(plan.weights[0] + 0.1 * i,)).issued() for i in range(3)]
     pairs = list(zip(plans, some, strict=True))
     checks = [
         replace(ask(one, people, part, 1, steps=STEPS, account=account), share=1.0, agreement=0.0).issued()
@@ -132,15 +139,15 @@ def test_the_best_of_several_checked_plans_promises_all_checks(tmp_path):
     ]
     for given in (checks[0], checks[:2]):
         with pytest.raises(InvalidInput, match=r"of the policy that is published; .* all of their checks"):
-            publish(plans[2], path, trained_on=world, check=given)
+            publish(plans[2], path, check=given)
     assert not path.exists()
-    publish(plans[2], path, trained_on=world, check=[*checks, checks[0]])  # each is counted once
+    publish(plans[2], path, check=[*checks, checks[0]])  # each is counted once
     found = certificate_in(path)
     assert found.mu == pytest.approx(account.spending.spent_mu)
     assert found.epsilon == pytest.approx(account.spending.get_epsilon(1e-5))
     assert len(found.queries) == len(world.certificate.queries) + 3
     assert Code.CHECKS_COUNTED(3) in found.assumptions
-    publish(plans[1], path, trained_on=world, check=checks[1])
+    publish(plans[1], path, check=checks[1])
     assert certificate_in(path).mu == pytest.approx((most.mu**2 + some[1].mu ** 2) ** 0.5)
 
 
@@ -149,7 +156,7 @@ def test_a_check_is_not_dropped_where_nothing_is_certified(listed):
     claimed = structs.replace(world.certificate, standing="claimed", remarks=("Nobody proved it.",))
     for one in (claimed, replace_standing(world.certificate)):
         with pytest.raises(InvalidInput, match=f"of the policy's is {one.standing!r}: leave check out"):
-            with_checks(plan.as_policy(one), [check], world)
+            with_checks(replace(plan, certificate=one), [check], world)
 
 
 def test_what_does_not_belong_together_is_refused(listed, tmp_path):
@@ -162,19 +169,14 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
         others = structs.replace(check.certificate, relation=OnePerson(PEOPLE + 1), assumptions=more)
     elsewhere = replace(world, weights=world.weights + 1e-9)
     cases: Any = (
-        ({"trained_on": world, "check": replace(check, world=elsewhere).issued()}, "what another world cost would not"),
-        ({"trained_on": world, "check": replace(check, world=None).issued()}, "what another world cost would not"),
-        ({"trained_on": world, "check": [check, 3]}, "check must be what qq.check"),
-        ({}, "say with trained_on"),
-        ({"trained_on": world, "box": [(0, 1), (0, 1)]}, "box is for models"),
-        ({"trained_on": world, "check": simulated}, "check is a simulation"),
-        ({"trained_on": world, "check": replace(check, certificate=others).issued()}, "check must be of the people"),
-        ({"trained_on": world, "check": 3}, "check must be what qq.check"),
-        ({"trained_on": 3}, "trained_on must be the private reward or world"),
-        (
-            {"trained_on": privatise(lambda s: s, Budget(1, 1e-5), relation=a_ball())},
-            "the world that the plan was made",
-        ),
+        ({"check": replace(check, world=elsewhere).issued()}, "what another world cost would not"),
+        ({"check": replace(check, world=None).issued()}, "what another world cost would not"),
+        ({"check": [check, 3]}, "check must be what qq.check"),
+        ({"box": [(0, 1), (0, 1)]}, "box are for models"),
+        ({"check": simulated}, "check is a simulation"),
+        ({"check": replace(check, certificate=others).issued()}, "check must be of the people"),
+        ({"check": 3}, "check must be what qq.check"),
+        ({"trained_on": world, "check": check}, "trained_on and box are for models"),
     )
     for options, words in cases:
         with pytest.raises(InvalidInput, match=words):
@@ -187,12 +189,20 @@ def test_what_does_not_belong_together_is_refused(listed, tmp_path):
 def test_a_plan_has_the_promise_of_the_world_it_was_made_in_and_no_other(listed, tmp_path):
     world, plan, _ = listed
     another = replace(world, weights=world.weights + 1e-9).issued()  # as if drawn again
-    with pytest.raises(InvalidInput, match="must be the world that the plan was made in"):
-        publish(plan, tmp_path / "policy.qq", trained_on=another)
+    people, account = read(rows_of(PEOPLE, 4, numbers=False), PEOPLE, False), Accountant(Budget(20, 1e-5))
+    with pytest.raises(InvalidInput, match="must be the world that the policy was made in"):
+        ask(plan, people, WHOLE, 1, trained_on=another, steps=STEPS, account=account)
+    assert account.spending.spent_mu == 0
+    moved = replace(plan, made_in=another)
+    with pytest.raises(InvalidInput, match="is not what was released under its certificate"):
+        publish(moved, tmp_path / "policy.qq", check=ask(moved, people, WHOLE, 1, steps=STEPS, account=account))
     assert not (tmp_path / "policy.qq").exists()
     publish(world, tmp_path / "world.qq")
-    publish(plan, tmp_path / "policy.qq", trained_on=load(tmp_path / "world.qq"))  # the same release, from its file
-    publish(replace(plan, made_in=None), tmp_path / "policy.qq", trained_on=another)  # made by hand: your word
+    same = load(tmp_path / "world.qq")
+    assert isinstance(same, PrivateWorld)
+    found = ask(plan, people, WHOLE, 1, trained_on=same, steps=STEPS, account=account)
+    publish(plan, tmp_path / "policy.qq", check=replace(found, share=1.0, agreement=0.0).issued())
+    assert plan_linear(same, steps=STEPS, iterations=2, candidates=16).seal == plan.seal
 
 
 def a_ball():
@@ -208,8 +218,8 @@ def replace_standing(certificate):
 
 
 def test_plans_are_served_as_other_policies(listed, tmp_path):
-    world, plan, _ = listed
-    publish(plan, tmp_path / "policy.qq", trained_on=world.env())
+    _, plan, _ = listed
+    publish(plan, tmp_path / "policy.qq")
     opened: Any = open_release(tmp_path / "policy.qq")
     states = np.random.default_rng(0).uniform(-2, 2, (20, 2))
     assert opened.policy(states).tolist() == opened.function.predict(states)[0].tolist()

@@ -33,7 +33,7 @@ from quietq.mechanisms.moments import log_odds
 from quietq.mechanisms.policy_values import learned_probabilities
 from quietq.privacy import Certificate
 from quietq.released.private_network import PrivatePolicy
-from quietq.worlds.planning import LinearPolicy
+from quietq.worlds.planning import linear_policy
 from quietq.worlds.policy_check import (
     CLEARLY,
     ENOUGH,
@@ -65,12 +65,18 @@ def world(people) -> PrivateWorld:
 
 
 @pytest.fixture(scope="module")
-def plan(world) -> LinearPolicy:
+def plan(world) -> PrivatePolicy:
     return plan_linear(world, steps=STEPS, iterations=5, candidates=40)
 
 
-def own_worlds(world: PrivateWorld, plan: LinearPolicy, steps: int = STEPS) -> OwnWorlds:
-    return OwnWorlds(world, PolicyOnRows(plan.as_policy(world.certificate), world.spaces), steps)
+def own_worlds(world: PrivateWorld, plan: PrivatePolicy, steps: int = STEPS) -> OwnWorlds:
+    return OwnWorlds(world, PolicyOnRows(plan, world.spaces), steps)
+
+
+def always(world: PrivateWorld, weight: float) -> PrivatePolicy:
+    """One action whatever the state, of no world."""
+    policy = linear_policy(world, np.array([[weight], [0.0], [0.0]]))
+    return replace(policy, certificate=CERTIFIED, made_in=None)
 
 
 def ask(*given: Any, **options: Any) -> Any:
@@ -87,7 +93,8 @@ def test_people_speak_for_a_plan_that_reaches_what_is_wanted(world, people, plan
     assert not too_much.go
     left = 1 - MEDIANS_SHARE
     assert enough.error == pytest.approx(5**0.5 / (PEOPLE * BUDGET.mu * left**0.5), rel=1e-3)
-    other = replace(plan, weights=-10 * np.abs(plan.weights) - 10)  # always to the left
+    weights = np.append(plan.biases[0][1], plan.weights[0][1])[:, None]
+    other = linear_policy(world, -10 * np.abs(weights) - 10)  # always to the left
     assert ask(other, people, BUDGET, enough.promised, steps=STEPS, simulate=1).share < enough.share - 0.5
     assert enough.to_dict()["wanted"] == 3
 
@@ -118,11 +125,9 @@ def skilled(people: int, steps: int = 20) -> Sessions:
     return read(frame, people, next_state=[], end=None)
 
 
-def test_who_acts_as_a_good_policy_does_better_and_no_world_is_needed(plan):
+def test_who_acts_as_a_good_policy_does_better_and_no_world_is_needed(world):
     sessions = skilled(PEOPLE)
-    right, left = (
-        replace(plan, weights=np.array([[size], [0.0], [0.0]])).as_policy(CERTIFIED) for size in (10.0, -10.0)
-    )
+    right, left = (always(world, size) for size in (10.0, -10.0))
     good, bad = (ask(one, sessions, BUDGET, returns=(0, 20), simulate=1) for one in (right, left))
     assert good.agreement > 0.6
     assert bad.agreement < -0.6
@@ -132,9 +137,9 @@ def test_who_acts_as_a_good_policy_does_better_and_no_world_is_needed(plan):
     assert good.medians == (pytest.approx(10, abs=2), pytest.approx(0.5, abs=0.1))
 
 
-def test_signs_by_hand(plan):
+def test_signs_by_hand(world):
     """Ties count as the middle: neither for nor against."""
-    policy = replace(plan, weights=np.array([[10.0], [0.0], [0.0]])).as_policy(CERTIFIED)
+    policy = always(world, 10.0)
     sessions = skilled(5)
     columns = {name: np.full(8, 0.5) for name in ("s0", "s1")}
     columns |= {"action": np.array([1, 1, 0, 0, 1, 0, 1, 0]), "reward": np.array([1, 1, 0, 0, 1, 0, 0, 0.0])}
@@ -173,7 +178,7 @@ def test_signs_are_asked_for_where_there_are_people_enough(world, people, plan):
     assert found.error == pytest.approx(1 / (PEOPLE * few.mu), rel=1e-3)
     enough = Budget.from_mu(1.01 * ENOUGH / PEOPLE, 1e-5)
     assert len(ask(plan, people, enough, 3, steps=STEPS, simulate=1).certificate.queries) == 2 * MEDIAN_ROUNDS + 1
-    policy = plan.as_policy(world.certificate)
+    policy = replace(plan, made_in=None)
     with pytest.warns(UserWarning, match="medians, and so signs, are mostly noise"):
         assert ask(policy, people, few, simulate=1).share is None
 
@@ -213,7 +218,7 @@ def test_a_check_that_says_other_numbers_than_were_drawn_is_not_published_with(p
         replace(large),
     ):
         with pytest.raises(InvalidInput, match="unchanged: this one says other numbers"):
-            publish(plan, tmp_path / "plan.qq", trained_on=made, check=forged)
+            publish(plan, tmp_path / "plan.qq", check=forged)
     assert not (tmp_path / "plan.qq").exists()
 
 
@@ -224,12 +229,13 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(people, plan, world)
     )
     bare = replace(known, model=WorldModel())  # as it is read from a file
 
-    class Own(LinearPolicy):
+    class Own(PrivatePolicy):
         pass
 
     for made, policy in (
-        (bare, plan), (world, replace(plan, weights=np.zeros((4, 1)))),
-        (world, Own(plan.spaces, plan.weights, plan.middle, plan.deviation)),
+        (bare, plan), (bare, linear_policy(bare, np.zeros((3, 1)))),
+        (world, replace(plan, weights=(np.zeros((2, 3)),))),
+        (world, Own(plan.activation, plan.output, plan.weights, plan.biases, plan.box, plan.certificate)),
     ):  # fmt: skip
         with pytest.raises(InvalidInput):
             ask(policy, sessions, Budget(1.0, 1e-5), 1.0, trained_on=made, account=account)
@@ -304,7 +310,7 @@ def test_nobody_who_is_over_hears_of_how_long_others_go_on(world, plan):
         end=lambda after: abs(after[..., 0]) > 0.5,
     )
     world = replace(world, reward=None, ends=None, known=known.known, model=known)
-    right = replace(plan, weights=np.array([[10.0], [0.0], [0.0]]))
+    right = linear_policy(world, np.array([[10.0], [0.0], [0.0]]))
     statistic, weights = own_worlds(world, right, 60), np.stack([world.weights, 0 * world.weights])
     first = np.array([[0.55, 0.6], [0.5, 0.5]])  # one moves and ends, the other stays where they are
     alone = statistic.returns(first[:1], weights[:1])
@@ -344,7 +350,7 @@ def test_functions_that_fail_say_nothing_of_people(people):
         raise RuntimeError(f"at {states}")
 
     world = privatise(read(rows_of(20), 20), BUDGET, world=WorldModel(reward=fails), simulate=0)
-    policy = LinearPolicy(world.spaces, np.zeros((3, 1)), *world.typical())
+    policy = linear_policy(world, np.zeros((3, 1)))
     with pytest.raises(InvalidInput, match="declared as known failed with RuntimeError") as refusal:
         ask(policy, people, BUDGET, 1.0, trained_on=world, simulate=0)
     assert set(seen) == {(1, 2)}

@@ -95,8 +95,16 @@ def test_what_is_made_of_borrowed_numbers_does_not_borrow_the_certificate_either
 
 def test_a_policy_is_not_made_in_a_world_that_nobody_released(tmp_path):
     world = made("world")
-    plan = replace(qq.plan_linear(world, steps=3, iterations=1, candidates=20, episodes=2), made_in=None)
-    qq.publish(plan, tmp_path / "policy.qq", trained_on=world)
-    for other in (replace(world, reward=None), replace(world, weights=2 * world.weights).env()):
+    options: Any = {"steps": 3, "iterations": 1, "candidates": 20, "episodes": 2}
+    plan = qq.plan_linear(world, **options)
+    qq.publish(plan, tmp_path / "policy.qq")
+    altered = replace(world, weights=2 * world.weights)
+    forged = (
+        qq.plan_linear(replace(world, ends=None), **options),
+        qq.plan_linear(altered, **options),
+        replace(plan, made_in=altered),
+        replace(plan, weights=(2 * plan.weights[0],)),
+    )
+    for one in forged:
         with pytest.raises(qq.InvalidInput, match=BORROWED):
-            qq.publish(plan, tmp_path / "other.qq", trained_on=other)
+            qq.publish(one, tmp_path / "other.qq")

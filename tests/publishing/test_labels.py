@@ -94,7 +94,7 @@ def test_names_are_released_as_they_were_declared(tmp_path, kind):
 
 def test_a_plan_has_the_names_of_its_world(tmp_path):
     plan = qq.plan_linear(world(), seed=0)
-    publish(plan, tmp_path / "plan.qq", trained_on=world(), not_private=True)
+    publish(plan, tmp_path / "plan.qq", not_private=True)
     assert load(tmp_path / "plan.qq").labels == world().labels
 
 

@@ -15,7 +15,7 @@ from quietq.privacy import Certificate
 from quietq.publishing.minari_export import CERTIFICATE, POLICY_CERTIFICATE, to_minari
 from quietq.released.private_network import PrivatePolicy
 from quietq.released.private_world import PrivateWorld
-from quietq.worlds.planning import LinearPolicy, policy_shape
+from quietq.worlds.planning import linear_policy, policy_shape
 
 minari = pytest.importorskip("minari")
 D3RLPY = os.environ.get("QUIETQ_D3RLPY_PYTHON")
@@ -75,7 +75,7 @@ def test_they_are_those_of_the_worlds_own_environment(world: PrivateWorld) -> No
 
 
 def test_policies_of_every_kind(world: PrivateWorld) -> None:
-    plan = LinearPolicy(world.spaces, np.zeros(policy_shape(world.spaces)), *world.typical())
+    plan = linear_policy(world, np.zeros(policy_shape(world.spaces)))
     for number, (policy, action) in enumerate([(plan, 0), (Coin(), 0)]):
         data = to_minari(world, policy, f"quietq/kind{number}-v0", episodes=1, steps=3)
         assert set(next(data.iterate_episodes()).actions.tolist()) == {action}

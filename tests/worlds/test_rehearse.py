@@ -9,7 +9,8 @@ import pytest
 
 from quietq import Budget, InvalidInput, Sessions, WorldModel, privatise, publish, rehearse
 from quietq.mechanisms import moments, rounds
-from quietq.worlds.planning import LinearPolicy
+from quietq.released.private_network import PrivatePolicy
+from quietq.worlds.planning import linear_policy
 from quietq.worlds.rehearse import ExpectedScore, MadeUpPeople, Rehearsal
 
 pytest.importorskip("polars")
@@ -71,7 +72,7 @@ def test_people_can_come_from_a_private_world_and_from_a_function():
     assert rehearse(world, BUDGET, **options).best.score > 5
     scored: list[int] = []
 
-    def score(policy: LinearPolicy, seed: int) -> float:
+    def score(policy: PrivatePolicy, seed: int) -> float:
         scored.append(seed)
         return people.score(policy, seed)
 
@@ -97,9 +98,10 @@ def test_the_same_seed_makes_the_same_people_and_another_one_others():
 
 def test_people_act_by_their_behaviour():
     right = MadeUpPeople(Push(), lambda seen, rng: 1, *_declared())(20, 0)
-    assert privatise(right, Budget(100.0, 1e-5), simulate=0).first is not None
+    world = privatise(right, Budget(100.0, 1e-5), simulate=0)
+    assert world.first is not None
     rewarded = MadeUpPeople(Push(), lambda seen, rng: 1, *_declared()).score
-    assert rewarded(LinearPolicy(right.spaces, np.array([[1.0], [0.0]]), np.array([0.5]), np.array([0.5])), 0) > 8
+    assert rewarded(linear_policy(world, np.array([[1.0], [0.0]])), 0) > 8
 
 
 def test_it_stops_when_time_is_up_and_tells_what_was_made():

@@ -5,8 +5,9 @@ from statistics import stdev
 import pytest
 
 pytest.importorskip("polars")
-from benchmarks.systems import DEVELOPMENT, REPORTED, Policy
+from benchmarks.systems import DEVELOPMENT, REPORTED
 from quietq import Budget, Sessions, plan_linear, privatise, rehearse
+from quietq.released.private_network import PrivatePolicy
 
 EVERY, BUDGET, DRAWS = REPORTED | DEVELOPMENT, Budget(1, 1e-5), 10
 PEOPLE = {
@@ -27,8 +28,8 @@ def test_releases_score_as_rehearsed(name):
     system, people = EVERY[name], PEOPLE[name]
     steps = system.planning or system.steps
 
-    def score(policy: Policy, seed: int) -> float:
-        return system.value(policy, seed, 20 if system.in_gymnasium else 200)
+    def score(policy: PrivatePolicy, seed: int) -> float:
+        return system.value(lambda states: policy.predict(states)[0], seed, 20 if system.in_gymnasium else 200)
 
     def make(people: int, seed: int) -> Sessions:
         return system.sessions(people, seed).read()

@@ -17,12 +17,11 @@ from quietq.noise import Box
 from quietq.privacy import Account, Budget, InvalidInput
 from quietq.privacy.checks import instance
 from quietq.privacy.errors import shows_nothing
-from quietq.publishing.publish import is_model, policy_of_plan, release_behind
+from quietq.publishing.publish import is_model, release_behind, same_release
 from quietq.released.private_function import PrivateFunction
 from quietq.released.private_network import PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Publishable
-from quietq.worlds.planning import LinearPolicy
 from quietq.worlds.policy_check import ENOUGH, GO, CheckedPolicy, PolicyCheck
 
 
@@ -70,8 +69,8 @@ def check(
     """Asks these people what their own rows say of a policy or of a reward, once.
 
     Args:
-        released: A policy that can be published: a plan of `plan_linear`, a model of Stable-Baselines3, or a private
-            policy such as a clone; or a private reward, and then what follows on `budget` is left out.
+        released: A policy that can be published: a private policy, such as a plan of `plan_linear` or a clone, or a
+            model of Stable-Baselines3; or a private reward, and then what follows on `budget` is left out.
         feedback: The people who are asked: their sessions, or for a reward their ratings or comparisons.
         budget: The (epsilon, delta) that the check may cost; a tenth of what was released (of mu squared) is usual.
         wanted: The return that the policy must be worth in a person's own world, if it is played in one.
@@ -119,19 +118,20 @@ def check(
 
 def _policy_of(released: Any, trained_on: object, box: Box) -> tuple[PrivatePolicy, PrivateWorld | None]:
     """Returns what of it would be published, and the private world that it was trained in, if it was one."""
-    if type(released) is LinearPolicy:
-        trained_on = released.made_in if trained_on is None else trained_on
-        policy = policy_of_plan(released, trained_on)
-    elif is_model(released):
+    if is_model(released):
         from quietq.publishing.stable_baselines import policy_of  # needs that library, which the caller has
 
         policy = policy_of(released, trained_on, box)
     elif type(released) is PrivatePolicy:
-        policy = released
+        released.check()
+        policy, own = released, released.made_in
+        trained_on = own if trained_on is None else trained_on
+        if own is not None and not same_release(own, release_behind(trained_on)):
+            raise InvalidInput("trained_on must be the world that the policy was made in: leave it out.")
     else:
         raise InvalidInput(
-            "released must be a policy that can be published: a plan of plan_linear, a model of Stable-Baselines3 or a "
-            f"private policy, not a {type(released).__name__}."
+            "released must be a policy that can be published: a private policy, such as a plan of plan_linear or a "
+            f"clone, or a model of Stable-Baselines3, not a {type(released).__name__}."
         )
     behind = None if trained_on is None else release_behind(trained_on)
     return policy, behind if isinstance(behind, PrivateWorld) else None

@@ -47,9 +47,9 @@ def to_minari(
 
     Args:
         world: The private world, as `privatise` makes it of Sessions, or loaded.
-        policy: What acts: something that predicts as Stable-Baselines3's models do, or a function from states, shape
-            (states, d), to actions, such as a plan of `plan_linear`. It must be public, or made of releases alone; if
-            it has a certificate of its own, that goes along, and both add up.
+        policy: What acts: something that predicts as Stable-Baselines3's models do, such as a plan of `plan_linear`, or
+            a function from states, shape (states, d), to actions. It must be public, or made of releases alone; if it
+            has a certificate of its own, that goes along, and both add up.
         dataset_id: What Minari calls the data set, such as "clinic/doses-v0".
         episodes: How many are played.
         steps: The time limit of each.

@@ -24,12 +24,10 @@ from quietq.privacy.certificate import together
 from quietq.privacy.checks import instance
 from quietq.released import signature
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy
-from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Publishable
 from quietq.released.release_file import digest_of, open_bytes, pack, read, replace_file, unpack, write_release
 from quietq.worlds.guards import inner_environments
 from quietq.worlds.own_reward import OwnReward
-from quietq.worlds.planning import LinearPolicy, policy_shape
 from quietq.worlds.policy_check import CheckedPolicy
 from quietq.worlds.private_env import PrivateWorldEnv, WorldCopies
 from quietq.worlds.private_reward import PrivateReward
@@ -57,8 +55,8 @@ def publish(
     was charged for the thing, it notes the hash.
 
     Args:
-        thing: A private function, world or policy, an agent, a plan of `plan_linear`, or a model of Stable-Baselines3;
-            the last two are written as their policy.
+        thing: A private function, world or policy, such as a plan of `plan_linear`, an agent, or a model of
+            Stable-Baselines3, which is written as its policy.
         path: The file.
         trained_on: What a model was trained on: the private reward or world, or an environment of either with any
             wrappers. Its certificate goes along; that nothing else private was used is your word.
@@ -82,19 +80,12 @@ def publish(
         from quietq.publishing.stable_baselines import policy_of  # needs that library, which the caller has
 
         thing = with_checks(policy_of(thing, trained_on, box), _checks(check), trained_on).issued()
-    elif type(thing) is LinearPolicy:
-        if box is not None:
-            raise InvalidInput("box is for models of Stable-Baselines3; that of a plan is its world's: leave it out.")
-        thing = with_checks(policy_of_plan(thing, trained_on), _checks(check), trained_on).issued()
     elif trained_on is not None or box is not None:
-        raise InvalidInput(
-            "trained_on and box are for models of Stable-Baselines3 and plans of plan_linear, not for a "
-            f"{type(thing).__name__}."
-        )
+        raise InvalidInput(f"trained_on and box are for models of Stable-Baselines3, not for a {type(thing).__name__}.")
     elif check is not None:
         instance("thing", thing, PrivatePolicy, "a policy, where there is a check of it")
         thing.require_as_issued()
-        thing = with_checks(thing, _checks(check), None).issued(thing.receipt)
+        thing = with_checks(thing, _checks(check), thing.made_in).issued(thing.receipt)
     function = function_of(thing, not_private)
     name = write_release(function, path, sign)
     try:
@@ -127,26 +118,12 @@ def _checks(check: Any) -> tuple[CheckedPolicy, ...]:
     return tuple(dict.fromkeys(every))
 
 
-def policy_of_plan(plan: LinearPolicy, trained_on: object) -> PrivatePolicy:
-    """The plan as a policy, with the certificate of the world that it was made in."""
-    own, world = certificate_of(trained_on), release_behind(trained_on)
-    elsewhere = plan.made_in is not None and not same_release(plan.made_in, world)
-    if (
-        not isinstance(world, PrivateWorld)
-        or world.spaces != plan.spaces
-        or elsewhere
-        or plan.weights.shape != policy_shape(plan.spaces)
-    ):
-        raise InvalidInput("trained_on must be the world that the plan was made in: plan_linear(world).")
-    return replace(plan, made_in=world).as_policy(own.with_assumption(Code.TRAINED()))
-
-
 def function_of(thing: Any, not_private: bool) -> Publishable:
     """Returns what of a thing can be published; refused if nothing covers it, unless it is to be marked."""
     if not hasattr(thing, "as_function"):
         raise InvalidInput(
-            "Only an agent, a private reward, function or world, a plan of plan_linear or a model of Stable-Baselines3 "
-            f"can be published, not {type(thing).__name__}."
+            "Only an agent, a private reward, function, world or policy, or a model of Stable-Baselines3 can be "
+            f"published, not {type(thing).__name__}."
         )
     function: Publishable = thing.as_function()
     if isinstance(function, PrivateNetwork) and function.draws > 1:
@@ -248,8 +225,8 @@ def _own_checks(policy: PrivatePolicy, checks: Sequence[CheckedPolicy], world: o
             )
         if check.share is not None and (world is None or not same_release(check.world, world)):
             raise InvalidInput(
-                "check must be of a policy in the world that trained_on gives, or in none: what another world cost "
-                "would not be counted."
+                "check must be of a policy in the world that it was made in, or in none: what another world cost would "
+                "not be counted."
             )
     digest = digest_of(policy)
     found = [check for check in checks if check.policy == digest]

@@ -32,6 +32,7 @@ from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import Count, Natural, Record, numbers
 from quietq.privacy.norms import TRAINED_METHODS, AnyNorm, KnotValues, MeanOfPeople
 from quietq.released.private_function import PrivateFunction
+from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Json, Publishable, require
 
 Form = Literal["mlp", "splines", "grid"]
@@ -291,17 +292,19 @@ _POLICY_WORDS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivatePolicy(LayeredFunction, tag="policy"):
-    """A policy that another library trained, or that imitates people: ask it by `predict`, as Stable-Baselines3 has it.
+    """A policy that another library trained, that was planned, or that imitates people: ask it by `predict`, as
+    Stable-Baselines3 has it.
 
     Observations are of shape (d,) or (points, d). Called, it gives the values or log-probabilities of finitely many
     actions, or the action itself where that is numbers. It acts as the model does with `deterministic=True`; of a
     policy that is probabilities of finitely many actions, `deterministic=False` draws one by them. How other policies
-    explore does not leave. A policy that imitates people takes an observation outside its box for the nearest one
-    inside, as the rows that it was made of were.
+    explore does not leave. A policy that imitates people, or was made in a private world, takes an observation outside
+    its box for the nearest one inside, as people's rows were.
     """
 
     own_box: ClassVar[bool] = True
     arrays: ClassVar = (*LayeredFunction.arrays, "action_range", "normal")
+    not_in_files: ClassVar = ("made_in",)
     activation: Activation
     """After each layer but the last."""
     output: PolicyOutput  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -317,6 +320,8 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
     clip: Annotated[float, Meta(gt=0, le=LARGEST)] | None = None
     threshold: float | None = None
     """The return that the people reached who are imitated, if some were chosen by it; released with noise."""
+    made_in: PrivateWorld | None = None
+    """The world that `plan_linear` made it in, for `check` and `publish`; in memory only."""
 
     def check(self) -> None:
         check_layers(self.weights, self.biases, 2, self.box.dimension)
@@ -348,6 +353,11 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         """Whether it imitates people, and is what was released itself; else it was made of a release."""
         return self.certificate.method == CLONE
 
+    @property
+    def of_world(self) -> bool:
+        """Whether it was made in a private world."""
+        return self.certificate.method.startswith("world/")
+
     def check_norms(self, norms: tuple[AnyNorm, ...], certificate: Certificate) -> None:
         if self.imitates:
             sides = tuple(zip(self.box.low, self.box.high, strict=True))
@@ -363,7 +373,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         if self.imitates:
             whom = "people" if self.threshold is None else f"the people whose returns reached {self.threshold:.4g}"
             return [f"This policy imitates {whom}: {self.spaces().in_words()}.", _POLICY_WORDS[self.output]]
-        what = "world" if self.certificate.method.startswith("world/") else "reward"
+        what = "world" if self.of_world else "reward"
         whose = (
             f"This policy was trained on a private {what}: the promise, and the box that it names, are the {what}'s."
         )
@@ -394,7 +404,7 @@ class PrivatePolicy(LayeredFunction, tag="policy"):
         return self._at(inside[..., None, :])[..., 0, :]
 
     def q_values(self, observation: object) -> Float[np.ndarray, "... outputs"]:
-        if self.imitates:
+        if self.imitates or self.of_world:
             observation = np.clip(numbers("observation", observation), self.box.low, self.box.high)
         return super().q_values(observation)
 

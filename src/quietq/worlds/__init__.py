@@ -11,7 +11,6 @@ from quietq.worlds.environment import (
 from quietq.worlds.navigation import NavigationWorld as NavigationWorld
 from quietq.worlds.planning import (
     GridPlan as GridPlan,
-    LinearPolicy as LinearPolicy,
     WalkPolicy as WalkPolicy,
     best_return as best_return,
     episode_returns as episode_returns,

@@ -14,7 +14,7 @@ Whatever is computed here from the true reward looks at it: it is for the operat
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from quietq.feedback.spaces import Spaces
 from quietq.noise import Box
 from quietq.privacy import Certificate, InvalidInput
 from quietq.privacy.account import Issued
+from quietq.privacy.assumptions import Code
 from quietq.privacy.checks import count
 from quietq.released.private_network import PrivateNetwork, PrivatePolicy, corners, interpolate
 from quietq.released.private_world import PrivateWorld
@@ -361,59 +362,66 @@ MOST_DEVIATIONS = 10.0
 """A linear policy clips states to this number of standard deviations from their mean."""
 
 
-@dataclass(frozen=True, eq=False)
-class LinearPolicy:
-    """Actions by linear functions of the state: the best of a list, or a number clipped to its range each."""
+def linear_policy(world: PrivateWorld, weights: Float[np.ndarray, "inputs outputs"]) -> PrivatePolicy:
+    """Makes a policy of one layer, in the units of states and actions, with the promise of the world that it is for.
 
-    spaces: Spaces
-    weights: Float[np.ndarray, "*copies inputs outputs"]
-    """Weights of a constant, and of each coordinate in standard deviations from the states' mean."""
-    middle: Float[np.ndarray, " states"]
-    deviation: Float[np.ndarray, " states"]
-    made_in: PrivateWorld | None = field(default=None, repr=False)
-    """The world that it was planned in, whose promise it has; None for one that was made by hand."""
+    Args:
+        world: The private world.
+        weights: As `linear_actions` has them; the first listed action scores 0.
 
-    def acts(self, states: Float[np.ndarray, "*copies states"]) -> np.ndarray:
-        """Actions as a Simulator takes them, for states of the unit box."""
-        seen = np.clip((states - self.middle) / self.deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-        inputs = np.concatenate([np.ones((*seen.shape[:-1], 1)), seen], axis=-1)
-        scores = (inputs[..., None, :] @ self.weights)[..., 0, :]
-        if self.spaces.actions is None:
-            return np.clip((scores + 1) / 2, 0.0, 1.0)
-        others = scores[..., : self.spaces.actions - 1]  # none, if there is one action only
-        return np.concatenate([np.zeros_like(scores[..., :1]), others], axis=-1).argmax(axis=-1)
+    """
+    spaces, (middle, deviation) = world.spaces, world.typical()
+    low, width = np.array(spaces.box.low), np.array(spaces.box.width)
+    layer, biases = weights[1:].T, weights[0]
+    acting, ends = spaces.action_box, None
+    if acting is None:
+        others = (spaces.actions or 1) - 1
+        layer = np.concatenate([np.zeros((1, len(low))), layer[:others]])
+        biases = np.concatenate([np.zeros(1), biases[:others]])
+    else:  # -1 and 1 are the ends of an action's range
+        ends = np.array([acting.low, acting.high])
+        half = (ends[1] - ends[0]) / 2
+        layer, biases = half[:, None] * layer, ends[0] + half * (1 + biases)
+    policy = PrivatePolicy(
+        "tanh",
+        "values" if acting is None else "clipped",
+        (layer,),
+        (biases,),
+        spaces.box,
+        world.certificate.with_assumption(Code.TRAINED()),
+        ends,
+        np.stack([low + middle * width, deviation * width]),
+        MOST_DEVIATIONS,
+        made_in=world,
+        labels=world.labels,
+    )
+    return policy.issued() if world.is_as_issued() else policy
 
-    def __call__(self, states: Float[np.ndarray, "*copies states"]) -> np.ndarray:
-        """Actions in their own units, for states in theirs."""
-        box, acting = self.spaces.box, self.spaces.action_box
-        actions = self.acts(np.clip((np.asarray(states) - box.low) / np.array(box.width), 0.0, 1.0))
-        return actions if acting is None else np.array(acting.low) + actions * np.array(acting.width)
 
-    def as_policy(self, certificate: Certificate) -> PrivatePolicy:
-        """Returns the policy as one layer, in the units of states and actions; the first listed action scores 0."""
-        low, width = np.array(self.spaces.box.low), np.array(self.spaces.box.width)
-        weights, biases = self.weights[1:].T, self.weights[0]
-        acting, ends = self.spaces.action_box, None
-        if acting is None:
-            others = (self.spaces.actions or 1) - 1
-            weights = np.concatenate([np.zeros((1, len(low))), weights[:others]])
-            biases = np.concatenate([np.zeros(1), biases[:others]])
-        else:  # -1 and 1 are the ends of an action's range
-            ends = np.array([acting.low, acting.high])
-            half = (ends[1] - ends[0]) / 2
-            weights, biases = half[:, None] * weights, ends[0] + half * (1 + biases)
-        return PrivatePolicy(
-            "tanh",
-            "values" if acting is None else "clipped",
-            (weights,),
-            (biases,),
-            self.spaces.box,
-            certificate,
-            ends,
-            np.stack([low + self.middle * width, self.deviation * width]),
-            MOST_DEVIATIONS,
-            labels=UNNAMED if self.made_in is None else self.made_in.labels,
-        )
+def linear_actions(
+    spaces: Spaces,
+    weights: Float[np.ndarray, "*#copies inputs outputs"],
+    middle: Float[np.ndarray, " states"],
+    deviation: Float[np.ndarray, " states"],
+    states: Float[np.ndarray, "*#copies states"],
+) -> np.ndarray:
+    """Returns actions as a Simulator takes them: the best of a list, or numbers that are clipped to their ranges.
+
+    Args:
+        spaces: Where states and actions lie.
+        weights: Weights of a constant, and of each coordinate in standard deviations from the states' mean.
+        middle: The states' mean, in the unit box.
+        deviation: Their standard deviations.
+        states: States of the unit box.
+
+    """
+    seen = np.clip((states - middle) / deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+    inputs = np.concatenate([np.ones((*seen.shape[:-1], 1)), seen], axis=-1)
+    scores = (inputs[..., None, :] @ weights)[..., 0, :]
+    if spaces.actions is None:
+        return np.clip((scores + 1) / 2, 0.0, 1.0)
+    others = scores[..., : spaces.actions - 1]  # none, if there is one action only
+    return np.concatenate([np.zeros_like(scores[..., :1]), others], axis=-1).argmax(axis=-1)
 
 
 def policy_shape(spaces: Spaces) -> tuple[int, int]:
@@ -423,7 +431,7 @@ def policy_shape(spaces: Spaces) -> tuple[int, int]:
 
 def play(
     simulator: Simulator,
-    policy: LinearPolicy,
+    acts: Policy,
     first: np.ndarray,
     steps: int,
     rng: np.random.Generator,
@@ -434,7 +442,7 @@ def play(
     states, alive, returns = first, np.ones(len(first)), np.zeros(len(first))
     for left in range(steps - 1, -1, -1):
         draws = np.repeat(rng.random((len(first) // alike, simulator.draws)), alike, axis=0)
-        found = simulator.step(states, policy.acts(states), draws, weights=weights)
+        found = simulator.step(states, acts(states), draws, weights=weights)
         lost = np.where(found.halted, (1 - found.ends) * simulator.halt_penalty * left, 0.0)
         returns += alive * (simulator.worth(found.rewards, found.ends) - lost)
         alive, states = alive * (1 - found.ends) * ~found.halted, found.states
@@ -453,7 +461,7 @@ def plan_linear(
     ensemble: bool = True,
     seed: int = 0,
     **options: object,
-) -> LinearPolicy:
+) -> PrivatePolicy:
     """Searches for the best linear policy in a private world, by the cross-entropy method; it is post-processing, and
     costs nothing.
 
@@ -478,10 +486,11 @@ def plan_linear(
         nothing[0] = 2 * spaces.action_box.to_unit(np.clip(0.0, spaces.action_box.low, spaces.action_box.high)) - 1
 
     def best_first(tried: np.ndarray, episodes: int) -> np.ndarray:
-        policy, alike = LinearPolicy(spaces, np.tile(tried, (episodes, 1, 1)), middle, deviation), len(tried)
+        tiled, alike = np.tile(tried, (episodes, 1, 1)), len(tried)
+        acts = functools.partial(linear_actions, spaces, tiled, middle, deviation)
         first = np.repeat(simulator.start(rng.random((episodes, simulator.draws))), alike, axis=0)
         weights = np.repeat(world.plausible(episodes, rng), alike, axis=0) if ensemble else None
-        returns = play(simulator, policy, first, steps, rng, weights, alike)
+        returns = play(simulator, acts, first, steps, rng, weights, alike)
         return tried[np.argsort(-returns.reshape(episodes, alike).mean(axis=0), kind="stable")]
 
     # The first candidates are doing nothing, and weights of several sizes: large ones switch, small ones hold back.
@@ -495,4 +504,4 @@ def plan_linear(
         if left < compared:
             last += [centre, *best[:3]]
     # Doing nothing, centres and best few of the last iterations are compared once more, on fresh episodes.
-    return LinearPolicy(spaces, best_first(np.array(last), episodes * compared)[0], middle, deviation, world)
+    return linear_policy(world, best_first(np.array(last), episodes * compared)[0])

@@ -27,7 +27,7 @@ from quietq.released.private_network import PrivatePolicy
 from quietq.released.private_world import PrivateWorld
 from quietq.released.publishable import Json
 from quietq.released.world_model import WorldModel
-from quietq.worlds.planning import LinearPolicy, plan_linear
+from quietq.worlds.planning import plan_linear
 from quietq.worlds.reader import observation_box
 
 Behaviour = Callable[[np.ndarray, np.random.Generator], Any]
@@ -86,12 +86,12 @@ class MadeUpPeople:
             people=people,
         )
 
-    def score(self, policy: LinearPolicy | PrivatePolicy, seed: int) -> float:
+    def score(self, policy: PrivatePolicy, seed: int) -> float:
         """The mean return of a policy in the simulator, by some episodes."""
 
         def act(seen: np.ndarray) -> Any:
             inside = np.clip(np.asarray(seen, np.float64), self.box.low, self.box.high)[None]
-            action = (policy(inside) if isinstance(policy, LinearPolicy) else policy.predict(inside)[0])[0]
+            action = policy.predict(inside)[0][0]
             return int(action) if isinstance(self.env.action_space, gymnasium.spaces.Discrete) else np.float32(action)
 
         seeds = np.random.default_rng((seed, 1)).integers(2**31, size=SCORED_EPISODES)
