@@ -143,7 +143,7 @@ def test_help_has_every_command_in_one_group():
     from quietq.cli import app
 
     panels = [one.rich_help_panel for one in (*app.registered_commands, *app.registered_groups)]
-    assert len(panels) == 15
+    assert len(panels) == 14
     assert all(isinstance(panel, str) for panel in panels)
 
 

@@ -109,7 +109,8 @@ def check(kind: type[PolicyCheck] = PolicyCheck, voted: bool = True, budget: Bud
     people = read(made_up())
     world = privatise(people, AMPLE, simulate=0)
     plan = linear_policy(world, np.array([[0.1], [1.0]]))
-    worlds: Any = {"world": world, "wanted": 0.6 * STEPS} if voted else {}
+    # At 0.4 single steps may vote for the plan or against it: at 0.6 of this world they are all against it.
+    worlds: Any = {"world": world, "wanted": 0.4 * STEPS} if voted else {}
     return kind(plan, people, budget, steps=STEPS, returns=(0, STEPS), **worlds)
 
 
