@@ -203,7 +203,9 @@ def certified(certificate: Any) -> dict[str, Any]:
 
 def all_of(released: Any) -> dict[str, Any]:
     """All that a file holds of a release, what it answers, and the numbers of its certificate."""
-    details, arrays = released.to_arrays()
+    details, arrays = {}, {name: getattr(released, name) for name in released.arrays}
+    if hasattr(released, "details"):  # weights of features that are code can be in no file
+        details, arrays = released.to_arrays()
     items = getattr(released, "items", None)
     places = points(released.box) if items is None else list(items)
     return {"details": details, "arrays": arrays, "values": released(places),
