@@ -41,7 +41,7 @@ from quietq.released.private_network import PrivatePolicy
 STATE_SHARE, THRESHOLD_SHARE = 0.05, 0.05
 """The shares of mu squared that where states lie and the threshold on returns have; gradients have the rest."""
 ENOUGH = 1000.0
-"""People times mu from which on clones did better than people, on average, in five of six systems; below, it is luck."""
+"""People times mu from which on clones did better than people, on average, on five of six tasks; below, it is luck."""
 
 
 @dataclass(frozen=True)
