@@ -71,7 +71,8 @@ class DMCartPole(System):
         if (near := (np.abs(found[..., 0]) > 1.75).any(axis=1)).any():
             timed = np.insert(physical[near], 0, 0.0, axis=1)
             controls = np.repeat(control[near, None, None], REPEAT, axis=1)
-            found[near] = rollout.rollout(self.compiled, MjData(self.compiled), timed, controls)[0][..., 1:]
+            exact, _ = rollout.rollout(self.compiled, MjData(self.compiled), timed, controls)
+            found[near] = np.asarray(exact)[..., 1:]
         place, angle, speed, turn = np.moveaxis(found, -1, 0)
         seen = np.stack([place, np.cos(angle), np.sin(angle), speed, turn], axis=-1)
         return Outcome(seen[:, -1], reward(seen, control[:, None]).sum(axis=1), np.zeros(len(states), bool))

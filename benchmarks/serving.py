@@ -154,7 +154,7 @@ def agent(runs: int) -> PrivateNetwork:
     sizes = ((1, 32), (32, 32), (32, 2))
     weights = tuple(generator.normal(size=(runs, after, before)) for before, after in sizes)
     biases = tuple(generator.normal(size=(runs, after)) for _, after in sizes)
-    return PrivateNetwork("mlp", 0, weights, biases, "values", Box.of((0, 1)), table().certificate)
+    return PrivateNetwork("mlp", 0, weights, biases, "values", Box.of((0, 1)), table().certificate).issued()
 
 
 def table():

@@ -364,6 +364,7 @@ def write_front_picture(target: Path) -> None:
         for x, mean, high in zip(at, means, reach[1], strict=True):
             axis.annotate(f"{mean:.0f}", (x, mean + high), (0, 3), textcoords="offset points", ha="center", fontsize=9)
     behaviour = _last(curves[BEHAVIOUR])
+    assert behaviour is not None
     axis.axhline(behaviour, color="black", ls=":", lw=1.2, label=f"people: {behaviour:.0f}")
     axis.set_xticks(range(len(numbers)), [f"{number:,} people" for number in numbers], fontsize=11)
     axis.set_ylim(0, 580)

@@ -1,9 +1,11 @@
+from collections.abc import Mapping
+
 import gymnasium
 import numpy as np
 import pytest
 
 from benchmarks.planners import LookAhead, linear_by_cross_entropy
-from benchmarks.study import Entry, Mean
+from benchmarks.study import Entry, Label, Mean
 from benchmarks.systems import DEVELOPMENT, REPORTED
 from benchmarks.world_peers import OneShot, cliffs, differences, noisy_moments, some_rows
 from benchmarks.world_twin import twin
@@ -116,7 +118,8 @@ def test_copies_of_dm_controls_cart_pole_move_as_mujoco_has_it(name):
     control = rng.uniform(-1, 1, 50)
     held = np.repeat(control[:, None, None], dm_cartpole.REPEAT, axis=1)
     timed = np.insert(physical, 0, 0.0, axis=1)
-    there = rollout.rollout(system.compiled, mujoco.MjData(system.compiled), timed, held)[0][..., 1:]
+    data = mujoco.MjData(system.compiled)  # pyright: ignore[reportAttributeAccessIssue]
+    there = np.asarray(rollout.rollout(system.compiled, data, timed, held)[0])[..., 1:]
     np.testing.assert_allclose(dm_cartpole.held(physical, control), there, atol=1e-12)
     at_the_end = np.array([[1.79, 1.0, 0.0, 2.0, 0.0]])
     stopped = system.step(rng, people[:1], at_the_end, np.ones((1, 1))).states[0]
@@ -128,7 +131,7 @@ def test_shares_are_of_the_way_from_behaviour_to_no_noise():
     pytest.importorskip("mujoco")
     from benchmarks.sessions import BEHAVIOUR, OURS, TWIN, more_tables, with_shares
 
-    labels = [
+    labels: list[Mapping[str, Label]] = [
         {"task": "some", "method": method, "epsilon": epsilon, "people": people}
         for method, epsilon, people in ((BEHAVIOUR, "none", 20), (TWIN, "none", 20), (OURS, 1.0, 10), (OURS, 1.0, 20))
     ]
@@ -136,7 +139,7 @@ def test_shares_are_of_the_way_from_behaviour_to_no_noise():
     found = with_shares(labels, [*returns])
     assert [draws[0]["share"] for draws in found] == [0.0, 1.0, 0.75, 0.95]
     entries = [
-        Entry(one, 3, {name: Mean(value, 0.1) for name, value in draws[0].items()})
+        Entry(dict(one), 3, {name: Mean(value, 0.1) for name, value in draws[0].items()})
         for one, draws in zip(labels, found, strict=True)
     ]
     (table,) = more_tables(entries).values()

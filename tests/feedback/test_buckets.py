@@ -72,8 +72,9 @@ def read(frame: pl.DataFrame, size: int = 700) -> Buckets:
     return found
 
 
-def people_in(found: Buckets) -> list[bytes]:
+def people_in(found: Buckets | None) -> list[bytes]:
     """What each person's rows are, to the bit, in no order of people."""
+    assert found is not None
     everybody = []
     for starts, columns in map(opened, found.buckets):
         table = np.stack([columns["x0"], columns["rating"]], axis=1)

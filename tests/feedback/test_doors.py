@@ -266,7 +266,7 @@ def test_another_map(tmp_path):
     assert found == pytest.approx(private(TEST[:5]), abs=1e-3)
 
 
-class Peeking(Columns):
+class Peeking(Columns, frozen=True):
     """Looks at everybody at once."""
 
     def __call__(self, points, xp=np):

@@ -25,11 +25,11 @@ class Laplace(KNorm):
     pieces: int
 
     @property
-    def norm(self):
+    def norm(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return IncrementGauge(self.pieces, self.ball.radius, self.ball.lipschitz)
 
     @property
-    def sigma(self):
+    def sigma(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return math.sqrt(2) * self.ball.lipschitz / self.rate
 
     def distance(self, difference):
