@@ -5,6 +5,7 @@ PriMORL's own numbers are printed ones, with 30,000 trajectories for each task: 
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -36,12 +37,18 @@ class ShortPendulum(Pendulum):
     recorded = 50
 
 
+class LookedAhead(Balance):
+    ahead = 25
+
+
 TASKS: dict[str, System] = {one.name: one for one in (ShortPendulum(), Balance(), SwingUp())}
 EPSILONS = {"Pendulum-v1": (5.1, 1.0), "cartpole-balance": (8.2, 1.0), "cartpole-swingup": (17.0, 5.0, 1.0)}
 """PriMORL's own comes first."""
 PRIMORL = (0.77, 1.03)
 """Of the return of non-private MOPO, over these tasks: what the paper prints for its budgets."""
 EPISODES = {"Pendulum-v1": 10, "cartpole-balance": 10, "cartpole-swingup": 5}
+PEERS_PLAN_IN: dict[str, System] = {Balance.name: LookedAhead()}
+"""Where another planner suits peers better than the one that quietq has."""
 OURS, TWIN, BEHAVIOUR = "quietq", "no noise", "people's own behaviour"
 
 
@@ -53,8 +60,7 @@ def study() -> Study:
         labels = {"task": task, "method": BEHAVIOUR, "epsilon": "none", "people": TWIN_PEOPLE}
         cases.append(Case(labels, partial(behaviour, task), own_files("systems", "dm_cartpole")))
         asked = [(TWIN, NO_NOISE, TWIN_PEOPLE), *((OURS, one, people) for people in PEOPLE for one in epsilons)]
-        if task == "Pendulum-v1":
-            asked += [(name, epsilons[0], people) for people in PEOPLE[:4] for name in PEERS]
+        asked += [(name, epsilons[0], people) for people in PEOPLE[:4] for name in PEERS]
         for method, epsilon, people in sorted(asked, key=lambda one: one[2]):
             shown = epsilon if epsilon < NO_NOISE else "none"
             labels = {"task": task, "method": method, "epsilon": shown, "people": people}
@@ -72,6 +78,9 @@ def study() -> Study:
         "dynamics by ensembles of networks, and trains a policy by SAC. Here plans are linear policies to balance, and "
         "else look 25 or 30 actions ahead. Here one person is replaced by another, which takes twice the "
         "noise of one who is added or removed, for whom accountants of sampled gradients are.",
+        "Peers have the same people and known parts. To balance the cart-pole, linear policies fail in their worlds "
+        "even without noise (191 and 332 of 1,000, one draw of 3,000 people), so there they look 25 actions ahead (965 "
+        "and 969), by which quietq has less than by linear policies.",
         "The planners' settings are those of the other systems (`benchmarks/planners.py`); 30 actions ahead was the "
         "only number tried. What people do on the cart-poles was changed twice before anything was measured, so that "
         "fewer run into the slider's end.",
@@ -94,7 +103,10 @@ def behaviour(task: str, draw: int) -> Numbers:
 def measure(task: str, method: str, epsilon: float, people: int, draw: int) -> Numbers:
     system, steps = TASKS[task], people_of(task, people, draw)
     budget = qq.Budget(epsilon, DELTA)
-    policy = METHODS[method](steps, draw, budget) if method in PEERS else quietq(steps, budget, draw)
+    if method in PEERS:
+        policy = METHODS[method](replace(steps, system=PEERS_PLAN_IN.get(task, system)), draw, budget)
+    else:
+        policy = quietq(steps, budget, draw)
     return {"return": system.value(policy, draw, EPISODES[task])}
 
 
