@@ -57,13 +57,13 @@ def loss(of: ImitationGradient, weights: Any, columns: dict[str, np.ndarray]) ->
     if of.spaces.actions is not None:
         odds = jax.nn.log_softmax(outputs)
         return -odds[jnp.arange(len(odds)), columns["action"]].mean()
-    error = outputs - (2 * jnp.stack([columns["a0"], columns["a1"]], axis=-1) - 1)
-    huber = jnp.where(jnp.abs(error) < 1, error**2 / 2, jnp.abs(error) - 0.5)
-    return huber.sum(axis=-1).mean()
+    upper = jnp.stack([columns["a0"], columns["a1"]], axis=-1)  # as if this were the probability of the upper end
+    odds = jax.nn.log_sigmoid(2 * outputs), jax.nn.log_sigmoid(-2 * outputs)
+    return -(upper * odds[0] + (1 - upper) * odds[1]).sum(axis=-1).mean()
 
 
 @pytest.mark.parametrize("spaces", SPACES.values(), ids=SPACES)
-def test_gradients_are_those_of_cross_entropy_and_of_hubers_loss(spaces: Spaces) -> None:
+def test_gradients_are_those_of_cross_entropy(spaces: Spaces) -> None:
     starts, columns = people()
     of = statistic(spaces)
     found = of.gradients(columns)
@@ -71,7 +71,7 @@ def test_gradients_are_those_of_cross_entropy_and_of_hubers_loss(spaces: Spaces)
         for i, start in enumerate(starts):
             own = {name: column[start : start + ROWS] for name, column in columns.items()}
             theirs = jax.grad(lambda weights, own=own: loss(of, weights, own))(jnp.asarray(of.weights))
-            assert found[i] == pytest.approx(np.asarray(theirs), abs=1e-12)
+            assert found[i] == pytest.approx(np.asarray(theirs), abs=1e-6)  # in float32
     lengths = np.linalg.norm(of.of_people(starts, columns), axis=1)
     assert (lengths < 1).all()
     assert (lengths > 0.98).all()

@@ -8,10 +8,11 @@ Theorem. A person's gradient of a network that imitates them, over its own lengt
 threshold, is a function of their own rows and of earlier noisy answers, and of length below 1: replacing one of N
 people moves the mean by at most 2/N (docs/theory.md#cloning).
 
-The network has hidden layers of tanh, in float64, and its gradient is computed by hand, person by person. Of each
-person equally many rows are looked at, which public random numbers choose among their own, so every product of matrices
-has the same size whoever else is there: no bit of a vector depends on the batch. (`BATCH_ROUNDING` allows for a step of
-everybody's sum all the same.)
+The network has hidden layers of tanh, and its gradient is computed by hand, person by person, in float32; only its
+length is taken in float64, so no rounding of the gradient makes a vector longer. Of each person equally many rows are
+looked at, which public random numbers choose among their own, so every product of matrices has the same size whoever
+else is there: no bit of a vector depends on the batch. (`BATCH_ROUNDING` allows for a step of everybody's sum all the
+same.)
 """
 
 import itertools
@@ -124,8 +125,9 @@ def layers(weights: Float[np.ndarray, " weights"], widths: Sequence[int]) -> lis
 class ImitationGradient(Vector):
     """A person's gradient of how badly a network imitates them, over its own length.
 
-    The loss is the cross-entropy of the action that was taken, where there is a list of actions, and Huber's with a
-    threshold of half the action's range where actions are numbers.
+    The loss is the cross-entropy of the action that was taken. Where actions are numbers, it is that of where in its
+    range each lies, as if it were a probability: the action imitated is the tanh of an output, between -1 and 1, so an
+    action at the end of its range is imitated as well by any output that is large enough.
     """
 
     spaces: Spaces
@@ -148,7 +150,7 @@ class ImitationGradient(Vector):
 
     @property
     def rows_at_once(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return max(1, 2**19 // self.size) * len(self.places)  # so that vectors fit into a cache
+        return max(1, 2**18 // max(self.widths))  # so that what a layer gives fits into a cache
 
     def add(self, tally: Tally, starts: Starts, columns: Columns) -> None:
         """Adds people; of those whose vector is 0 no gradient is computed."""
@@ -170,18 +172,20 @@ class ImitationGradient(Vector):
         return gradients / (np.linalg.norm(gradients, axis=1, keepdims=True) + SMALLEST_LENGTH)
 
     def gradients(self, columns: Columns) -> Float[np.ndarray, "people weights"]:
-        """Each person's mean gradient over their rows."""
+        """Each person's mean gradient over their rows, in float32 until its length is taken."""
         states = stacked(columns, "s", self.spaces.states)
         inputs = np.clip((states - self.normal[0]) / self.normal[1], -self.clip, self.clip)
-        matrices = layers(self.weights, self.widths)
-        given, outputs = forward(inputs.reshape(-1, len(self.places), self.spaces.states), matrices)
+        inputs = inputs.reshape(-1, len(self.places), self.spaces.states).astype(np.float32)
+        matrices = layers(self.weights.astype(np.float32), self.widths)
+        given, outputs = forward(inputs, matrices)
         if self.spaces.actions is None:
             actions = 2 * stacked(columns, "a", self.spaces.numbers) - 1
-            slope = np.clip(outputs - actions.reshape(outputs.shape), -1.0, 1.0)
+            slope = np.tanh(outputs) - actions.reshape(outputs.shape).astype(np.float32)
         else:
             taken: Int[np.ndarray, " rows"] = columns["action"].astype(np.int64)
-            slope = softmax(outputs, axis=-1) - np.eye(self.spaces.actions)[taken].reshape(outputs.shape)
-        return backward(slope / len(self.places), given, matrices)
+            chosen = np.eye(self.spaces.actions, dtype=np.float32)[taken]
+            slope = softmax(outputs, axis=-1) - chosen.reshape(outputs.shape)
+        return backward(slope / np.float32(len(self.places)), given, matrices).astype(np.float64)
 
 
 def forward(
@@ -190,7 +194,7 @@ def forward(
     """Returns what each layer is given, with a column of ones, and what the last one gives."""
     given = []
     for i, matrix in enumerate(matrices):
-        given.append(np.concatenate([inputs, np.ones((*inputs.shape[:-1], 1))], axis=-1))
+        given.append(np.concatenate([inputs, np.ones((*inputs.shape[:-1], 1), inputs.dtype)], axis=-1))
         inputs = np.matmul(given[-1], matrix)
         if i < len(matrices) - 1:
             inputs = np.tanh(inputs)

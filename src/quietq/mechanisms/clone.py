@@ -57,22 +57,25 @@ class CloneSettings:
     select nobody."""
     clip: float = 4.0
     """How many scales away from the middle a state counts at the most."""
-    rows: int = 32
+    rows: int = 100
     """How many of a person's own rows each gradient looks at."""
-    rate: float = 0.03
-    """The step size of the first gradient; it falls to a tenth of that."""
+    rate: float = 0.05
+    """The step size of the first gradient for a network of 500 weights, and of others by one over the root of their
+    number, as what noise does to an output grows with that; it falls to a tenth of it."""
     momentum: float = 0.9
     squares: float = 0.95
     """The memories of Adam's two averages."""
     floor: float = 1.5
     """Adam divides by no less than this many standard deviations of the noise."""
-    averaged: float = 0.5
+    averaged: float = 0.25
     """The part of all iterates, the last ones, whose mean is released."""
     hidden: int | None = None
     steps: int | None = None
     """The hidden units of the network and the number of gradients, if not by the public rule."""
     sharpness: float = 2.0
-    """What the log-odds of a list of actions are multiplied by: noise and few steps leave them too small."""
+    sharpness_of_numbers: float = 1.5
+    """What outputs are multiplied by, the log-odds of a list of actions and those before the tanh of numbers: noise,
+    few steps and people who do something else at times leave them too small."""
 
 
 class Clone(NamedTuple):
@@ -161,7 +164,7 @@ class Cloning(Mechanism):
         widths = (self.spaces.states, self.hidden, self.outputs)
         weights = first_weights(widths, coins)
         first, second, total = np.zeros_like(weights), np.zeros_like(weights), np.zeros_like(weights)
-        steps = self.steps
+        steps, rate = self.steps, self.settings.rate * math.sqrt(500 / len(weights))
         averaged = math.ceil(self.settings.averaged * steps)
         for step in range(steps):
             places = (np.arange(self.settings.rows) + coins.random(self.settings.rows)) / self.settings.rows
@@ -175,7 +178,7 @@ class Cloning(Mechanism):
             moved = first / (1 - self.settings.momentum ** (step + 1))
             squares = second / (1 - self.settings.squares ** (step + 1))
             size = np.sqrt(np.maximum(squares, (self.settings.floor * query.law.sigma) ** 2))
-            weights = weights - self.settings.rate * (1 - 0.9 * step / steps) * moved / size
+            weights = weights - rate * (1 - 0.9 * step / steps) * moved / size
             if step >= steps - averaged:
                 total += weights / averaged
         return total
@@ -184,21 +187,16 @@ class Cloning(Mechanism):
         low, width = np.array(self.box.low), np.array(self.box.width)
         widths = (self.spaces.states, self.hidden, self.outputs)
         inner, outer = layers(released.weights, widths)
-        acting, ends = self.spaces.action_box, None
-        if acting is None:
-            outer = self.settings.sharpness * outer
-        else:  # -1 and 1 are the ends of an action's range
-            ends = np.array([acting.low, acting.high])
-            outer = (ends[1] - ends[0]) / 2 * outer
-            outer[-1] += (ends[0] + ends[1]) / 2
+        acting = self.spaces.action_box
+        outer = (self.settings.sharpness if acting is None else self.settings.sharpness_of_numbers) * outer
         return PrivatePolicy(
             "tanh",
-            "log-probabilities" if acting is None else "clipped",
+            "log-probabilities" if acting is None else "squashed",
             (inner[:-1].T.copy(), outer[:-1].T.copy()),
             (inner[-1].copy(), outer[-1].copy()),
             self.box,
             certificate,
-            ends,
+            None if acting is None else np.array([acting.low, acting.high]),
             np.stack([low + released.normal[0] * width, released.normal[1] * width]),
             self.settings.clip,
             released.threshold,
