@@ -49,6 +49,19 @@ def test_it_does_what_the_best_do(listed: PrivatePolicy, numbers: PrivatePolicy)
     assert 0.8 < drawn.mean() <= 1  # probabilities, which noise and few steps leave below 1
 
 
+def test_actions_are_imitated_as_they_are_and_not_exaggerated() -> None:
+    """Far from the ends of their range, and about a mean that people only scatter about."""
+    rng = np.random.default_rng(0)
+    who, x = np.repeat(np.arange(PEOPLE), 20), rng.uniform(-1, 1, 20 * PEOPLE)
+    done = {"force": 0.6 * x + 0.2 * rng.standard_normal(len(x)), "reward": np.zeros(len(x))}
+    frame = pl.DataFrame({"who": who, "visit": 0 * who, "step": np.tile(np.arange(20), PEOPLE), "x": x, **done})
+    policy = clone(read_numbers(frame, people=PEOPLE), AMPLE, best=1, simulate=0)
+    states = np.linspace(-0.9, 0.9, 19)[:, None]
+    forces = policy.predict(states)[0]
+    slope = float((forces * states).sum() / (states**2).sum())
+    assert 0.54 < slope < 0.66
+
+
 def test_the_best_are_about_as_many_as_were_asked_for(listed: PrivatePolicy) -> None:
     frame = logged(PEOPLE).with_columns(pl.col("reward").clip(0, 1))
     sums = frame.group_by("who", "visit").agg(pl.col("reward").sum()).group_by("who").agg(pl.col("reward").mean())

@@ -137,12 +137,25 @@ STATISTICS = {
 }
 
 
-@pytest.mark.parametrize("of", STATISTICS.values(), ids=STATISTICS)
+AS_WIDE_AS_CLONES = ImitationGradient(
+    Spaces(Box.of([(0, 1)] * 17), action_box=Box.of([(-1, 1)] * 5)),
+    (17, 33, 5),
+    np.random.default_rng(2).normal(size=number_of_weights((17, 33, 5))),
+    np.array([[0.5] * 17, [0.2] * 17]),
+    4.0,
+    (np.arange(100) + 0.5) / 100,
+)
+
+
+@pytest.mark.parametrize(
+    "of", [*STATISTICS.values(), AS_WIDE_AS_CLONES], ids=[*STATISTICS, "gradient of a clone's size"]
+)
 def test_company_changes_no_bit(of: Vector) -> None:
     sizes = np.array([1, 2, 3, 40, 1, 300, 7, 8, 9, 64, 1, 1000, 5])
     rng, rows = np.random.default_rng(3), int(sizes.sum())
     starts = np.cumsum(sizes) - sizes
-    columns = {name: rng.random(rows) for name in ("s0", "s1", "s2", "a0", "a1", "reward")}
+    names = [*(f"s{i}" for i in range(17)), *(f"a{i}" for i in range(5)), "reward"]
+    columns = {name: rng.random(rows) for name in names}
     columns |= {"action": rng.integers(0, 4, rows).astype(np.int32)}
     row = np.arange(rows) - np.repeat(starts, sizes)
     columns |= {"episode": np.repeat(100 * np.arange(len(sizes)), sizes) + row // 12, "step": row % 12}

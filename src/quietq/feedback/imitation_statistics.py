@@ -160,7 +160,8 @@ class ImitationGradient(Vector):
         if self.own is not None:
             chosen = self.own(starts, columns) >= self.threshold
             starts, counts = starts[chosen], counts[chosen]
-        rows = starts[:, None] + (self.places * counts[:, None]).astype(np.int64)
+        counts = counts[:, None]
+        rows = starts[:, None] + np.minimum((self.places * counts).astype(np.int64), counts - 1)
         names = [name for name in columns if name == "action" or (name[0] in "sa" and name[1:].isdigit())]
         looked_at = {name: columns[name][rows.ravel()] for name in names}
         super().add(tally, len(self.places) * np.arange(len(starts)), looked_at)

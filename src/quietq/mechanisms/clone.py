@@ -59,23 +59,22 @@ class CloneSettings:
     """How many scales away from the middle a state counts at the most."""
     rows: int = 100
     """How many of a person's own rows each gradient looks at."""
-    rate: float = 0.05
-    """The step size of the first gradient for a network of 500 weights, and of others by one over the root of their
-    number, as what noise does to an output grows with that; it falls to a tenth of it."""
+    rate: float = 0.04
+    """The step size of the first gradient for a network of 500 weights; it falls to a tenth of that. Others have it by
+    one over the root of their number of weights, as the noise of an output grows with that root."""
     momentum: float = 0.9
     squares: float = 0.95
     """The memories of Adam's two averages."""
     floor: float = 1.5
     """Adam divides by no less than this many standard deviations of the noise."""
-    averaged: float = 0.25
+    averaged: float = 0.5
     """The part of all iterates, the last ones, whose mean is released."""
     hidden: int | None = None
     steps: int | None = None
     """The hidden units of the network and the number of gradients, if not by the public rule."""
     sharpness: float = 2.0
-    sharpness_of_numbers: float = 1.5
-    """What outputs are multiplied by, the log-odds of a list of actions and those before the tanh of numbers: noise,
-    few steps and people who do something else at times leave them too small."""
+    """What the log-odds of a list of actions are multiplied by: noise and few steps leave them too small. The most
+    probable action is the same; numbers are imitated as they are."""
 
 
 class Clone(NamedTuple):
@@ -188,7 +187,7 @@ class Cloning(Mechanism):
         widths = (self.spaces.states, self.hidden, self.outputs)
         inner, outer = layers(released.weights, widths)
         acting = self.spaces.action_box
-        outer = (self.settings.sharpness if acting is None else self.settings.sharpness_of_numbers) * outer
+        outer = self.settings.sharpness * outer if acting is None else outer
         return PrivatePolicy(
             "tanh",
             "log-probabilities" if acting is None else "squashed",
