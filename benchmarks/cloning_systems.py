@@ -1,10 +1,9 @@
 """Systems in which some people are good: each has an expert, and people who differ from it by noise or by habit.
 
-Settings of `qq.clone` were chosen on five other systems, which are no longer kept. People are of two kinds. *Noisy*
-people know what the expert does, and do something random instead, the less skilled the oftener: their mean is the
-expert. *Habitual* people see states in their own distorted way, the less skilled the more, and act as the expert would
-if that were the state: their mean is not. In MuJoCo there are people *of ages*, too: each acts by one of several
-policies.
+Settings of `qq.clone` were chosen on other systems, which are not kept. People are of two kinds. *Noisy* people know
+what the expert does, and do something random instead, the less skilled the oftener: their mean is the expert.
+*Habitual* people see states in their own distorted way, the less skilled the more, and act as the expert would if that
+were the state: their mean is not. In MuJoCo there are people *of ages*, too: each acts by one of several policies.
 """
 
 from collections.abc import Callable, Iterator
