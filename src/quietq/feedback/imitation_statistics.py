@@ -26,6 +26,8 @@ from scipy.special import softmax
 from quietq.feedback.spaces import Spaces, stacked
 from quietq.feedback.statistic import Columns, Starts, Tally, Vector
 
+CLOSE = 0.2
+"""The distance of actions, whose range is from -1 to 1, from which on a larger one counts no more."""
 SMALLEST_LENGTH = 1e-3
 """Added to the length of a gradient before it is divided by it: who is imitated well enough counts for less."""
 
@@ -125,9 +127,10 @@ def layers(weights: Float[np.ndarray, " weights"], widths: Sequence[int]) -> lis
 class ImitationGradient(Vector):
     """A person's gradient of how badly a network imitates them, over its own length.
 
-    The loss is the cross-entropy of the action that was taken. Where actions are numbers, it is that of where in its
-    range each lies, as if it were a probability: the action imitated is the tanh of an output, between -1 and 1, so an
-    action at the end of its range is imitated as well by any output that is large enough.
+    The loss is the cross-entropy of the action that was taken, where there is a list of actions. Where actions are
+    numbers, the action imitated is the tanh of an output, and the slope of the loss by that output is how far off it
+    is, up to `CLOSE`, as in Huber's loss. So about the median of what people do in a state is imitated: those who now
+    and then do something else altogether do not draw it to the middle of the range, as they would a mean.
     """
 
     spaces: Spaces
@@ -181,7 +184,8 @@ class ImitationGradient(Vector):
         given, outputs = forward(inputs, matrices)
         if self.spaces.actions is None:
             actions = 2 * stacked(columns, "a", self.spaces.numbers) - 1
-            slope = np.tanh(outputs) - actions.reshape(outputs.shape).astype(np.float32)
+            away = np.tanh(outputs) - actions.reshape(outputs.shape).astype(np.float32)
+            slope = np.clip(away / np.float32(CLOSE), -1.0, 1.0)
         else:
             taken: Int[np.ndarray, " rows"] = columns["action"].astype(np.int64)
             chosen = np.eye(self.spaces.actions, dtype=np.float32)[taken]

@@ -59,7 +59,7 @@ class CloneSettings:
     """How many scales away from the middle a state counts at the most."""
     rows: int = 100
     """How many of a person's own rows each gradient looks at."""
-    rate: float = 0.04
+    rate: float = 0.03
     """The step size of the first gradient for a network of 500 weights; it falls to a tenth of that. Others have it by
     one over the root of their number of weights, as the noise of an output grows with that root."""
     momentum: float = 0.9
