@@ -114,10 +114,9 @@ DID_NOT_HELP = (
     "a linear policy, a random first layer, or the best two fifths (one draw of three kinds of people, 5,000 each: the "
     "squared error of actions, 0.25 to 0.51, changed by 0 to -0.09, and returns fell on one of two systems). With 100 "
     "rows a gradient, on six systems of 5,000 people each: a noisy covariance to whiten states, a linear part beside "
-    "the hidden layer, a last layer at half the pace, other first weights, 100 or 300 gradients, a factor of 1.25 or 1.5 "
-    "on outputs, or one that a private query finds; none was better on all, and most lost on one what they gained on "
-    "another. A Gaussian copula has no clusters, so for states in "
-    "clusters there is something left to gain."
+    "the hidden layer, a last layer at half the pace, other first weights, 100 or 300 gradients, a factor of 1.25 or "
+    "1.5 on outputs, or one that a private query finds; none was better on all, and most lost on one what they gained "
+    "on another. A Gaussian copula has no clusters, so for states in clusters there is something left to gain."
 )
 
 
