@@ -108,15 +108,11 @@ DID_NOT_HELP = (
     "Tried on development tasks and left out. For models of rows: noise shared unequally among features, a noisy "
     "second moment of the features themselves, and a posterior of raw features instead of an orthonormal basis. "
     "For rewards: DP-SGD on a network, and one clipped model per person. For worlds: our own agents, which score "
-    "far below PPO, and one-shot moments. For clones: gradients weighted by how far a person's return lies between two "
-    "quantiles, instead of the best fifth (one draw of seven kinds of people, 2,000 each: recovered +0.04 to -0.06 "
-    "between the median and the best tenth, +0.11 to -0.37 between the lowest and the best tenth); half the gradients, "
-    "a linear policy, a random first layer, or the best two fifths (one draw of three kinds of people, 5,000 each: the "
-    "squared error of actions, 0.25 to 0.51, changed by 0 to -0.09, and returns fell on one of two systems). With 100 "
-    "rows a gradient, on six systems of 5,000 people each: a noisy covariance to whiten states, a linear part beside "
-    "the hidden layer, a last layer at half the pace, other first weights, 100 or 300 gradients, a factor of 1.25 or "
-    "1.5 on outputs, or one that a private query finds; none was better on all, and most lost on one what they gained "
-    "on another. A Gaussian copula has no clusters, so for states in clusters there is something left to gain."
+    "far below PPO, and one-shot moments. For clones: weights by return instead of the best fifth, the best two "
+    "fifths, half or twice the gradients, a linear policy, a linear part beside the hidden layer, a random first "
+    "layer, whitened states, a last layer at half the pace, a factor on outputs, fixed or found by a private query; "
+    "none was better on all systems. A Gaussian copula has no clusters, so for states in clusters there is something "
+    "left to gain."
 )
 
 
